@@ -1,0 +1,265 @@
+"""Plain Bayesian optimisation against Optuna's samplers and random search, in one run.
+
+    python -m benchmarks.plain_bo
+
+Each cell is a data set and an estimator; a configuration's score is its accuracy in three-fold
+cross-validation. Regret is normalised in each cell: 0 is the best score anybody reached there, 1 the
+median of 300 random configurations. Random search is not run but computed: the expected best of k
+draws from those 300. Runs are kept in a file, one line each, and an interrupted run goes on from it.
+
+What was chosen (kernel, priors, number of initial trials) was chosen on the data sets of DEVELOPMENT;
+what is reported is measured on those of REPORT.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import loguniform, randint, uniform
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+from benchmarks.data import data_folder, load_classification
+from sktransfer import Space, TransferOptimizer
+
+DEVELOPMENT = ["bupa", "ecoli1", "hayes-roth", "heart", "pima", "tae", "wdbc", "wine"]
+REPORT = [
+    "australian", "banana", "breast", "haberman", "ionosphere", "led7digit", "magic", "monk-2",
+    "movement_libras", "optdigits", "ring", "spambase", "texture", "wisconsin",
+]  # fmt: skip
+ESTIMATORS = {
+    "svc": (
+        make_pipeline(StandardScaler(), SVC(max_iter=20_000)),
+        {
+            "svc__C": loguniform(1e-3, 1e3),
+            "svc__gamma": loguniform(1e-5, 1e1),
+            "svc__kernel": ["rbf", "poly", "sigmoid"],
+        },
+    ),
+    "tree": (
+        DecisionTreeClassifier(random_state=0),
+        {
+            "max_depth": randint(1, 21),
+            "min_samples_split": randint(2, 61),
+            "min_samples_leaf": randint(1, 61),
+            "max_features": uniform(0.1, 0.9),
+            "ccp_alpha": loguniform(1e-5, 1e-1),
+            "criterion": ["gini", "entropy"],
+        },
+    ),
+}
+OURS = "sktransfer gp"
+METHODS = [OURS, "optuna GPSampler", "optuna TPESampler"]
+N_TRIALS, N_RANDOM, MAX_ROWS = 30, 300, 400
+
+
+def evaluate(estimator, params, X, y) -> float:
+    """Mean accuracy over three folds; NaN if it fails."""
+    cv = StratifiedKFold(3, shuffle=True, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(cross_val_score(estimator.set_params(**params), X, y, cv=cv).mean())
+
+
+def optuna_distributions(space):
+    """The same space in Optuna's words."""
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    def translate(entry):
+        if isinstance(entry, list):
+            return CategoricalDistribution(entry)
+        low, high = entry.support()
+        if hasattr(entry, "pmf"):
+            return IntDistribution(int(low), int(high))
+        return FloatDistribution(float(low), float(high), log=entry.dist.name in ("loguniform", "reciprocal"))
+
+    return {name: translate(entry) for name, entry in space.items()}
+
+
+def make_asker(method: str, space, seed: int):
+    """ask() -> params and tell(params, score) of a method."""
+    if method.startswith("sktransfer"):
+        optimizer = TransferOptimizer(space, surrogate=method.split()[1], random_state=seed)
+        return lambda: optimizer.ask()[0], optimizer.tell
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    sampler = getattr(optuna.samplers, method.split()[1])(seed=seed)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    distributions, open_trials = optuna_distributions(space), []
+
+    def ask():
+        open_trials.append(study.ask(distributions))
+        return dict(open_trials[-1].params)
+
+    return ask, lambda params, score: study.tell(open_trials.pop(), score)
+
+
+def run(folder: Path, name: str, estimator_name: str, method: str, seed: int) -> dict:
+    """One search, or the random reference of a cell."""
+    X, y = load_classification(name, folder, MAX_ROWS)
+    estimator, space = ESTIMATORS[estimator_name]
+    if method == "random":
+        scores = [evaluate(estimator, p, X, y) for p in Space.parse(space).sample(N_RANDOM, 12345)]
+    else:
+        ask, tell = make_asker(method, space, seed)
+        scores = []
+        for _ in range(N_TRIALS):
+            params = ask()
+            scores.append(evaluate(estimator, params, X, y))
+            tell(params, scores[-1])
+    return {"data": name, "estimator": estimator_name, "method": method, "seed": seed, "scores": scores}
+
+
+def run_all(folder: Path, names: list[str], seeds: int, methods: list[str], store: Path, n_jobs: int) -> list[dict]:
+    """Every run of the comparison, read from the store where it has been done before."""
+    done = {}
+    if store.exists():
+        for line in store.read_text().splitlines():
+            row = json.loads(line)
+            done[row["data"], row["estimator"], row["method"], row["seed"]] = row
+    cells = [(name, estimator) for name in names for estimator in ESTIMATORS]
+    jobs = [(*cell, "random", 0) for cell in cells]
+    jobs += [(*cell, method, seed) for cell in cells for method in methods for seed in range(seeds)]
+    todo = [job for job in jobs if job not in done]
+    store.parent.mkdir(parents=True, exist_ok=True)
+    begun = time.time()
+    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+        delayed(run)(folder, *job) for job in todo
+    )
+    with store.open("a") as file:
+        for number, row in enumerate(results, 1):
+            done[row["data"], row["estimator"], row["method"], row["seed"]] = row
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            print(f"\r{number}/{len(todo)} runs, {time.time() - begun:.0f} s", end="", flush=True)
+    print()
+    return [done[job] for job in jobs]
+
+
+def expected_best(scores: np.ndarray, k: int) -> float:
+    """Expected best of k draws without replacement."""
+    ordered, n = np.sort(np.nan_to_num(scores, nan=-np.inf)), len(scores)
+    ordered = np.where(np.isfinite(ordered), ordered, ordered[np.isfinite(ordered)].min())
+    # P(best <= i-th smallest) = C(i, k) / C(n, k)
+    below = np.array([np.prod([(i - j) / (n - j) for j in range(k)]) if i >= k else 0.0 for i in range(n + 1)])
+    return float((np.diff(below) * ordered).sum())
+
+
+def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]:
+    """method -> estimator -> normalised regret, shape (cells and seeds, len(at))."""
+    table: dict[str, dict[str, list]] = {}
+    for name, estimator in sorted({(row["data"], row["estimator"]) for row in rows}):
+        cell = [row for row in rows if (row["data"], row["estimator"]) == (name, estimator)]
+        reference = np.array(next(row["scores"] for row in cell if row["method"] == "random"))
+        best = max(np.nanmax(row["scores"]) for row in cell)
+        scale = best - np.nanmedian(reference)
+        if scale <= 0:
+            continue  # nothing to be found here: every configuration is as good as the best
+        for row in cell:
+            if row["method"] == "random":
+                reached = [expected_best(reference, k) for k in at]
+            else:
+                reached = list(np.fmax.accumulate(row["scores"])[np.array(at) - 1])
+            table.setdefault(row["method"], {}).setdefault(estimator, []).append((best - np.array(reached)) / scale)
+    return {m: {e: np.array(v) for e, v in by.items()} for m, by in table.items()}
+
+
+def seconds_per_ask(dimensions: int, repeats: int = 15) -> dict[str, float]:
+    """Median seconds of an ask after 30 trials, the methods taking turns."""
+    space = {f"x{i}": uniform(0, 1) for i in range(dimensions)}
+    askers = {}
+    for method in METHODS:
+        ask, tell = make_asker(method, space, 0)
+        for _ in range(N_TRIALS):
+            params = ask()
+            tell(params, -sum((value - 0.3) ** 2 for value in params.values()))
+        askers[method] = (ask, tell)
+    seconds: dict[str, list] = {method: [] for method in METHODS}
+    for _ in range(repeats):
+        for method, (ask, tell) in askers.items():
+            begun = time.perf_counter()
+            params = ask()
+            seconds[method].append(time.perf_counter() - begun)
+            tell(params, -sum((value - 0.3) ** 2 for value in params.values()))
+    return {method: float(np.median(s)) for method, s in seconds.items()}
+
+
+def report(rows: list[dict], command: str, seeds: int) -> str:
+    """The tables as Markdown."""
+    at = [1, 3, 5, 10, 20, 30]
+    table = regrets(rows, at)
+    names = sorted({row["data"] for row in rows})
+    lines = [
+        "# Plain Bayesian optimisation", "",
+        f"Made by `{command}`.", "",
+        f"{len(names)} data sets ({', '.join(names)}; at most {MAX_ROWS} rows of each), "
+        f"{len(ESTIMATORS)} estimators (SVC behind a StandardScaler, 3 parameters; decision tree, "
+        f"6 parameters), {N_TRIALS} trials, {seeds} seeds, accuracy in three-fold cross-validation. "
+        "Mean normalised regret after k trials: 0 is the best score reached by anybody in the cell, "
+        f"1 the median of {N_RANDOM} random configurations. Random search is the expected best of k of those.", "",
+    ]  # fmt: skip
+    for estimator in ["both", *ESTIMATORS]:
+        lines += [f"## {estimator}", "", "| method | " + " | ".join(f"k = {k}" for k in at) + " |"]
+        lines += ["|---|" + "---|" * len(at)]
+        for method in [*METHODS, "random"]:
+            if method not in table:
+                continue
+            by = table[method]
+            values = np.vstack(list(by.values())) if estimator == "both" else by[estimator]
+            error = values.std(axis=0) / np.sqrt(len(values))
+            cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(values.mean(axis=0), error, strict=True)]
+            lines.append(f"| {method} | " + " | ".join(cells) + " |")
+        lines.append("")
+    lines += [
+        "± is the standard error over data sets, estimators and seeds.", "",
+        "## Seconds per ask", "",
+        f"Median after {N_TRIALS} trials, the methods taking turns in one process; "
+        "the ratio is to GPSampler's.", "",
+        "| method | 2 dimensions | ratio | 8 dimensions | ratio |", "|---|---|---|---|---|",
+    ]  # fmt: skip
+    two, eight = seconds_per_ask(2), seconds_per_ask(8)
+    peer = "optuna GPSampler"
+    for method in METHODS:
+        lines.append(
+            f"| {method} | {two[method]:.4f} | {two[method] / two[peer]:.2f} "
+            f"| {eight[method]:.4f} | {eight[method] / eight[peer]:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="folder of the data sets")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--development", action="store_true", help="run on the data sets choices are made on")
+    parser.add_argument("--store", type=Path, help="file of the single runs")
+    parser.add_argument("--out", type=Path, help="Markdown file to write")
+    parser.add_argument("--methods", nargs="*", default=METHODS)
+    parser.add_argument("--jobs", type=int, default=2)
+    options = parser.parse_args()
+    names = DEVELOPMENT if options.development else REPORT
+    kind = "development" if options.development else "report"
+    store = options.store or Path("benchmarks/runs") / f"plain_bo-{kind}.jsonl"
+    folder = data_folder(options.data)
+    rows = run_all(folder, names, options.seeds, options.methods, store, options.jobs)
+    command = "python -m benchmarks.plain_bo" + (" --development" if options.development else "")
+    text = report(rows, command, options.seeds)
+    if options.out or not options.development:
+        out = options.out or Path("docs/results/plain_bo.md")
+        out.write_text(text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Hyperparameter search that learns from every search before it."""
+
+__version__ = "0.1.0"
+
+from sktransfer.archive import Archive
+from sktransfer.optimizer import TransferOptimizer
+from sktransfer.profile import DatasetProfile, profile
+from sktransfer.search import TransferSearchCV
+from sktransfer.space import Space
+from sktransfer.task import Task, Trial
+
+__all__ = [
+    "Archive",
+    "DatasetProfile",
+    "Space",
+    "Task",
+    "TransferOptimizer",
+    "TransferSearchCV",
+    "Trial",
+    "profile",
+]

@@ -1,0 +1,87 @@
+"""Everything private of scikit-learn that this package touches, in one place.
+
+Supported are scikit-learn 1.6 to 1.9; where they differ, the difference ends here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from typing import Any
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils._param_validation import Interval
+
+__all__ = [
+    "BaseSearchCV",
+    "CallbackLevel",
+    "Interval",
+    "all_fits_failed",
+    "checked_cv",
+    "enclosing_data",
+    "fit_context",
+]
+
+
+def checked_cv(search: BaseSearchCV, evaluate_candidates: Any) -> tuple[Any, int]:
+    """The splitter that `BaseSearchCV.fit` made of the ``cv`` parameter, and its number of splits.
+
+    Making it again would use up a ``cv`` that is a generator. Before 1.9 only the closure of
+    `evaluate_candidates` holds them while the search runs.
+    """
+    if hasattr(search, "_checked_cv_orig"):
+        return search._checked_cv_orig, search.n_splits_
+    held = inspect.getclosurevars(evaluate_candidates).nonlocals
+    return held["cv_orig"], held["n_splits"]
+
+
+def all_fits_failed(error: ValueError, n_fits: int | None = None) -> str | None:
+    """Message of the error that says that every fit failed, for `n_fits` fits; None for another error."""
+    message = str(error)
+    if not re.match(r"\s*All the \d+ fits failed", message):
+        return None
+    return message if n_fits is None else re.sub(r"All the \d+ fits", f"All the {n_fits} fits", message, count=1)
+
+
+def enclosing_data() -> list[Any]:
+    """X of every cross-validation of scikit-learn under way around the caller.
+
+    Inside ``cross_val_score(search, X, y, cv=2)`` the two searches see no row in common, and yet each
+    of them is judged on the rows of the other: what one found out must not reach the other. Only the
+    cross-validation around them knows all the rows.
+    """
+    found, frame = [], sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__") == "sklearn.model_selection._validation":
+            X = frame.f_locals.get("X")
+            if X is not None and not any(X is other for other in found):
+                found.append(X)
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+class CallbackLevel:
+    """A task in scikit-learn's tree of callback contexts (1.9), or nothing where there is no such tree."""
+
+    def __init__(self, context: Any = None):
+        self._context = context
+
+    def begin(self, estimator: Any, name: str, n_subtasks: int, *, sequential: bool) -> CallbackLevel:
+        """Open a task below this one."""
+        if self._context is None:
+            return self
+        below = self._context.subcontext(
+            task_name=name, max_subtasks=n_subtasks, sequential_subtasks=sequential
+        )
+        return CallbackLevel(below.call_on_fit_task_begin(estimator=estimator))
+
+    def end(self, estimator: Any) -> bool:
+        """Close the task; True if a callback wants the search to stop."""
+        return self._context is not None and bool(self._context.call_on_fit_task_end(estimator=estimator))
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """What `evaluate_candidates` has to be given."""
+        return {} if self._context is None else {"callback_ctx": self._context}

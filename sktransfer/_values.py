@@ -1,0 +1,75 @@
+"""A hyperparameter's value: as plain Python, as plain data for a record, and its identity.
+
+Three views of one value, because a value can be anything GridSearchCV accepts (a number, a tuple,
+``None``, an estimator, a function):
+
+* ``to_python(value)``: what reaches the estimator (no numpy scalars);
+* ``describe(value)``: what reaches the disk (str, numbers, None, lists, dicts);
+* ``identity(value)``: a hashable stand-in, equal for a live value and for its description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+Plain = None | bool | int | float | str | list | dict
+
+
+def to_python(value: Any) -> Any:
+    """Unwrap numpy scalars; anything else is returned as it is.
+
+    >>> to_python(np.float64(0.5)), to_python((1, None))
+    (0.5, (1, None))
+    """
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def describe(value: Any) -> Plain:
+    """Say what `value` is in plain data. Describing a description changes nothing.
+
+    >>> from sklearn.svm import SVC
+    >>> describe((50, np.int64(10))), describe(SVC())["class"]
+    ([50, 10], 'SVC')
+    """
+    value = to_python(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): describe(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset, range)):
+        return [describe(item) for item in value]
+    if isinstance(value, np.ndarray):
+        return describe(value.tolist())
+    if isinstance(value, type) or not hasattr(value, "get_params"):
+        return {"object": getattr(value, "__qualname__", None) or type(value).__qualname__}
+    # clone() keeps the parameters of an estimator, not its id: so does its description.
+    params = {name: describe(item) for name, item in value.get_params(deep=False).items()}
+    return {"class": type(value).__name__, "params": params}
+
+
+def identity(value: Any) -> Any:
+    """Hashable stand-in for `value`: ``1`` and ``1.0`` are one, ``1`` and ``True`` are two.
+
+    >>> identity(1) == identity(1.0), identity(1) == identity(True), identity((1,)) == identity([1])
+    (True, False, True)
+    """
+    return _freeze(describe(value))
+
+
+def _freeze(plain: Plain) -> Any:
+    if isinstance(plain, dict):
+        return ("dict", tuple(sorted((key, _freeze(item)) for key, item in plain.items())))
+    if isinstance(plain, list):
+        return ("list", tuple(_freeze(item) for item in plain))
+    if isinstance(plain, float) and plain != plain:
+        return ("number", "nan")
+    kind = "number" if isinstance(plain, (int, float)) and not isinstance(plain, bool) else type(plain).__name__
+    return (kind, plain)
+
+
+def params_identity(params: Mapping[str, Any]) -> frozenset:
+    """Identity of a whole configuration, whatever the order of its names."""
+    return frozenset((name, identity(value)) for name, value in params.items())

@@ -1,0 +1,97 @@
+"""Maximising an acquisition over a mixed space: many samples, then local search from the best of them.
+
+Notation: codes (n, d) of configurations; an acquisition maps codes to values, (n, d) -> (n,).
+Gradients would not help with lists, integers and categories; a shrinking local search treats all
+columns alike, a hundred evaluations at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sktransfer.space import Space
+
+Acquisition = Callable[[np.ndarray], np.ndarray]
+
+
+def maximise(
+    acquisition: Acquisition,
+    space: Space,
+    rng: np.random.Generator,
+    *,
+    near: np.ndarray,
+    n_samples: int = 1024,
+    n_starts: int = 8,
+    n_neighbours: int = 24,
+    n_rounds: int = 8,
+) -> np.ndarray:
+    """Codes with high acquisition, best first.
+
+    Parameters
+    ----------
+    acquisition : callable, (n, d) -> (n,)
+    space : Space
+    rng : numpy Generator
+    near : ndarray of shape (m, d)
+        Codes worth searching around, such as the best trials so far.
+    n_samples : int
+        Configurations drawn from the whole space.
+    n_starts, n_neighbours, n_rounds : int
+        Size of the local search.
+
+    Returns
+    -------
+    codes : ndarray of shape (k, d)
+    """
+    samples = space.from_cube(rng.random((n_samples, space.n_columns)))
+    if len(near):
+        around = neighbours(space, np.repeat(near, n_neighbours, axis=0), 0.1, rng)
+        samples = np.vstack([samples, around])
+    values = acquisition(samples)
+    order = np.argsort(-values)
+    centres, heights = samples[order[:n_starts]], values[order[:n_starts]]
+    spare = samples[order[n_starts : 4 * n_starts]]
+    for step in np.geomspace(0.2, 0.005, n_rounds):
+        moves = neighbours(space, np.repeat(centres, n_neighbours, axis=0), step, rng)
+        gained = acquisition(moves).reshape(len(centres), n_neighbours)
+        best = gained.argmax(axis=1)
+        better = gained[np.arange(len(centres)), best] > heights
+        moves = moves.reshape(len(centres), n_neighbours, -1)[np.arange(len(centres)), best]
+        centres = np.where(better[:, None], moves, centres)
+        heights = np.where(better, gained.max(axis=1), heights)
+    return np.vstack([centres[np.argsort(-heights)], spare])
+
+
+def neighbours(space: Space, codes: np.ndarray, step: float, rng: np.random.Generator) -> np.ndarray:
+    """One neighbour of each code: some columns moved by about `step`, some categories redrawn."""
+    n, d = codes.shape
+    moved = codes.copy()
+    branch = space.branch_of(codes)
+    for b in np.unique(branch):
+        rows = np.flatnonzero(branch == b)
+        columns = space.active(b)
+        if not len(columns):
+            continue
+        # Each row moves a random number of its columns, at least one.
+        share = rng.random((len(rows), 1))
+        chosen = rng.random((len(rows), len(columns))) < np.maximum(share, 1 / len(columns))
+        chosen[np.arange(len(rows)), rng.integers(len(columns), size=len(rows))] = True
+        for j, column in enumerate(columns):
+            hit = rows[chosen[:, j]]
+            moved[hit, column] = _move(space.choices(b, column), space.categorical[column], moved[hit, column], step, rng)
+    return space.snap(moved)
+
+
+def _move(
+    choices: np.ndarray | None, categorical: bool, u: np.ndarray, step: float, rng: np.random.Generator
+) -> np.ndarray:
+    if categorical and choices is not None:
+        return rng.choice(choices, size=len(u))
+    jump = step * rng.standard_normal(len(u))
+    if choices is not None and len(choices) > 1:
+        # On a list a step has to reach the next value, or nothing would move at all.
+        gap = np.diff(choices).max()
+        jump = np.sign(jump) * np.maximum(np.abs(jump), gap * rng.random(len(u)))
+    return np.clip(u + jump, 0, 1)

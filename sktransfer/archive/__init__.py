@@ -1,0 +1,7 @@
+"""Past tunings on disk: append, read, and select those that may speak about today's problem."""
+
+from sktransfer.archive._archive import Archive
+from sktransfer.archive._errors import NewerFormatError, RecordError
+from sktransfer.archive._select import Selection
+
+__all__ = ["Archive", "NewerFormatError", "RecordError", "Selection"]

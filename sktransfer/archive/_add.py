@@ -1,0 +1,91 @@
+"""A task from a search that scikit-learn has fitted, so that past work is not lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from sktransfer.archive._format import library_versions
+from sktransfer.profile import profile
+from sktransfer.task import Task, Trial
+
+_SPACES = ("space", "param_distributions", "param_grid")
+_PREFIX = "mean_test_"
+
+
+def task_from_search(search: Any, X: Any, y: Any = None, *, keep: str = "sketch") -> Task:
+    """Make a task of a fitted search; see `Archive.add`."""
+    space = _space(search)
+    if not hasattr(search, "cv_results_"):
+        raise NotFittedError(f"This {type(search).__name__} is not fitted yet: call fit before adding it.")
+    keys = _score_keys(search)
+    rows, estimator, dropped = _full_resources(search)
+    return Task.from_trials(
+        space,
+        [_trial(search.cv_results_, row, keys, dropped) for row in rows],
+        profile(X, y, keep=keep),
+        estimator=estimator,
+        metrics=[_metric(search, keys[0]), *(key.removeprefix(_PREFIX) for key in keys[1:])],
+        versions=library_versions(),
+    )
+
+
+def _space(search: Any) -> Any:
+    for name in _SPACES:
+        if hasattr(search, name) and hasattr(search, "estimator"):
+            return getattr(search, name)
+    raise TypeError(
+        f"A {type(search).__name__} cannot be added: it takes a search such as GridSearchCV, with an "
+        f"'estimator' and one of {', '.join(map(repr, _SPACES))}."
+    )
+
+
+def _score_keys(search: Any) -> list[str]:
+    """Columns of the scores, the one that was tuned first."""
+    keys = [key for key in search.cv_results_ if key.startswith(_PREFIX)]
+    if not keys:
+        raise ValueError(f"The cv_results_ of this {type(search).__name__} hold no mean test score.")
+    refit = getattr(search, "refit", None)
+    tuned = f"{_PREFIX}{refit}" if isinstance(refit, str) else f"{_PREFIX}score"
+    return sorted(keys, key=lambda key: key != tuned)
+
+
+def _metric(search: Any, key: str) -> str:
+    name = key.removeprefix(_PREFIX)
+    scoring = getattr(search, "scoring", None)
+    return scoring if name == "score" and isinstance(scoring, str) else name
+
+
+def _full_resources(search: Any) -> tuple[np.ndarray, Any, str | None]:
+    """Rows that count, the estimator they were evaluated with, and a name to leave out of their params.
+
+    Successive halving judges most candidates on little data or few iterations: only the last, largest
+    amount compares with other searches. If the resource is a parameter, it is not a tuned one.
+    """
+    results, estimator = search.cv_results_, search.estimator
+    if "n_resources" not in results:
+        return np.arange(len(results["params"])), estimator, None
+    amounts = np.asarray(results["n_resources"])
+    resource = getattr(search, "resource", "n_samples")
+    if resource == "n_samples":
+        return np.flatnonzero(amounts == amounts[-1]), estimator, None
+    estimator = clone(estimator).set_params(**{resource: int(amounts[-1])})
+    return np.flatnonzero(amounts == amounts[-1]), estimator, resource
+
+
+def _trial(results: Any, row: int, keys: list[str], dropped: str | None) -> Trial:
+    params = {name: value for name, value in results["params"][row].items() if name != dropped}
+    return Trial.make(
+        params,
+        results[keys[0]][row],
+        std=_cell(results, keys[0].replace("mean", "std", 1), row),
+        fit_time=_cell(results, "mean_fit_time", row),
+        metrics={key.removeprefix(_PREFIX): _cell(results, key, row) for key in keys[1:]},
+    )
+
+
+def _cell(results: Any, key: str, row: int) -> float:
+    return float(results[key][row]) if key in results else float("nan")

@@ -1,0 +1,96 @@
+"""Where an archive is, and how a record gets there: whole or not at all, without locks."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import sys
+import uuid
+from pathlib import Path
+
+import joblib
+
+from sktransfer._values import Plain
+
+SUFFIX = ".joblib"
+VARIABLE = "SKTRANSFER_ARCHIVE"
+
+
+def archive_directory(path: str | os.PathLike[str]) -> Path:
+    """The absolute directory that `path` stands for at this moment; "auto" is the user's own archive."""
+    if path == "auto":
+        path = os.environ.get(VARIABLE) or _user_data() / "sktransfer" / "archive"
+    directory = Path(os.path.abspath(os.path.expanduser(path)))
+    if directory.exists() and not directory.is_dir():
+        raise NotADirectoryError(
+            errno.ENOTDIR, "An archive is a directory, but this is a file; give another path", str(directory)
+        )
+    return directory
+
+
+def _user_data() -> Path:
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local) if local else Path.home() / "AppData" / "Local"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    xdg = os.environ.get("XDG_DATA_HOME", "")
+    # The XDG specification: a relative path is to be ignored.
+    return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".local" / "share"
+
+
+def record_files(directory: Path) -> list[Path]:
+    """Record files, sorted by id. Files of writers at work begin with a dot."""
+    try:
+        names = os.listdir(directory)
+    except FileNotFoundError:
+        return []
+    ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and name[0] != "."]
+    return [directory / (name + SUFFIX) for name in sorted(ids)]
+
+
+def dump(record: dict[str, Plain]) -> bytes:
+    """The bytes of a record file: uncompressed and without arrays, hence a pickle of plain data."""
+    buffer = io.BytesIO()
+    joblib.dump(record, buffer, protocol=4)
+    return buffer.getvalue()
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file that nobody sees before it is complete and safe on disk."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_aside(path, data)
+    except PermissionError as error:
+        raise PermissionError(
+            error.errno,
+            "The archive cannot be written to; give another path, or open it readonly",
+            str(path.parent),
+        ) from error
+    _sync_directory(path.parent)
+
+
+def _write_aside(path: Path, data: bytes) -> None:
+    aside = path.with_name(f".{path.stem}.{os.getpid()}-{uuid.uuid4().hex}.tmp")
+    try:
+        with aside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            aside.unlink()
+        raise
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the new name itself safe. Not every system can (Windows opens no directories)."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,106 @@
+"""What may speak: which past tasks have something to say about today's problem, and may say it.
+
+A task is heard if it is about the same estimator and shares a tuned parameter, whatever its metric. It
+is refused if it saw rows of today's data: in nested cross-validation the search in one fold must not
+learn from the search in another, because their data overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from sktransfer.profile import DatasetProfile
+from sktransfer.task import Task
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The past tasks that may speak, and those that may not.
+
+    Parameters
+    ----------
+    tasks : tuple of Task
+        Those that may.
+    refused : tuple of (Task, str)
+        Those that may not, each with the reason.
+
+    Examples
+    --------
+    >>> Selection(tasks=(), refused=()).tasks
+    ()
+    """
+
+    tasks: tuple[Task, ...]
+    refused: tuple[tuple[Task, str], ...]
+
+
+def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str) -> Selection:
+    """Put each task to the rules; see `Archive.select`."""
+    today = None if space is None else _description(space)
+    threshold, profiles = _threshold(overlap), _profiles(profile)
+    heard: list[Task] = []
+    refused: list[tuple[Task, str]] = []
+    for task in tasks:
+        reason = _other_problem(task, today) or _no_success(task) or _shared_rows(task, profiles, threshold)
+        if reason:
+            refused.append((task, reason))
+        else:
+            heard.append(task)
+    return Selection(tuple(heard), tuple(refused))
+
+
+def _threshold(overlap: float | str) -> float | None:
+    """The smallest share of rows that is too much; None if any share is allowed."""
+    if overlap == "allow":
+        return None
+    if not isinstance(overlap, Real) or isinstance(overlap, bool) or not 0 < overlap <= 1:
+        raise ValueError(f"overlap must be 'allow' or a number above 0 and up to 1, got {overlap!r}.")
+    return float(overlap)
+
+
+def _description(space: Any) -> Mapping[str, Any]:
+    description = space if isinstance(space, Mapping) else space.describe()
+    if not {"canonical", "predictors"} <= description.keys():
+        raise ValueError("space must be a Space, made by Space.parse, or what its describe() returns.")
+    return description
+
+
+def _profiles(profile: Any) -> list[DatasetProfile]:
+    if profile is None:
+        return []
+    several = profile if isinstance(profile, Sequence) else [profile]
+    return [DatasetProfile.from_dict(one) if isinstance(one, Mapping) else one for one in several]
+
+
+def _other_problem(task: Task, today: Mapping[str, Any] | None) -> str | None:
+    if today is None:
+        return None
+    ours, theirs = set(today["predictors"]), set(task.space["predictors"])
+    if ours and theirs and not ours & theirs:
+        return f"another estimator: {', '.join(sorted(theirs))}"
+    common = set(today["canonical"].values()) & set(task.space["canonical"].values())
+    if not (ours and theirs):
+        # Without an estimator a name has no canonical form: then the names as declared are compared.
+        common |= today["canonical"].keys() & task.space["canonical"].keys()
+    return None if common else "no parameter in common"
+
+
+def _no_success(task: Task) -> str | None:
+    return "no successful trial" if task.best is None else None
+
+
+def _shared_rows(task: Task, profiles: list[DatasetProfile], threshold: float | None) -> str | None:
+    if threshold is None or not profiles or task.profile is None:
+        return None
+    try:
+        past = DatasetProfile.from_dict(task.profile)
+        share = max(profile.overlap(past) for profile in profiles)
+    except Exception as error:  # the profile of a stranger's record can be anything
+        # Nobody can tell whose rows it saw, and a leak is worse than a task less.
+        return f"its profile of the data cannot be read ({type(error).__name__})"
+    if share < threshold:
+        return None
+    return f"shares rows with these data (about {max(1, round(100 * share))} %)"

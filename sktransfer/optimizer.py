@@ -1,0 +1,283 @@
+"""`TransferOptimizer`: ask for configurations, tell their scores. Knows no disk and no cross-validation.
+
+A proposal is made in this order: what the surrogate wants tried first (the past's best settings), then
+space-filling trials until the surrogate has seen enough, then the maximum of log expected improvement
+under its posterior. Trials that were asked for and not yet told are taken to turn out as predicted, so
+that a batch spreads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import qmc
+
+from sktransfer._values import params_identity, to_python
+from sktransfer.acquisition import log_expected_improvement, maximise
+from sktransfer.profile import DatasetProfile
+from sktransfer.space import Space
+from sktransfer.space.past import encode_past
+from sktransfer.surrogates import EncodedTask, Posterior, Surrogate, make_surrogate
+from sktransfer.task import Task, Trial
+
+_ENUMERABLE = 3000  # a finite space up to this size is searched whole
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration, where it came from, and what was predicted of it (NaN without a model)."""
+
+    params: dict[str, Any]
+    origin: str
+    mean: float = math.nan
+    std: float = math.nan
+
+
+class TransferOptimizer:
+    """Propose configurations one by one or in batches, given past tasks and a surrogate.
+
+    Parameters
+    ----------
+    space : dict, list of dict or Space
+        What to search; see `Space.parse`.
+    tasks : sequence of Task
+        Past tunings to learn from.
+    profile : DatasetProfile or None
+        What is known of today's data.
+    surrogate : str or Surrogate
+        ``"auto"``, ``"gp"``, ``"warm-start"``, ``"random"`` or an instance.
+    random_state : int, numpy RandomState or None
+        The same seed and the same scores give the same proposals.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> optimizer = TransferOptimizer({"C": loguniform(1e-3, 1e3)}, random_state=0)
+    >>> for _ in range(8):
+    ...     [params] = optimizer.ask()
+    ...     optimizer.tell(params, score=-abs(params["C"] - 1))
+    >>> optimizer.to_task().best.score > -0.9
+    True
+    """
+
+    def __init__(
+        self,
+        space: Any,
+        tasks: Sequence[Task] = (),
+        *,
+        profile: DatasetProfile | None = None,
+        surrogate: str | Surrogate = "auto",
+        random_state: Any = None,
+    ):
+        self.space = Space.parse(space)
+        self.profile = profile
+        self.surrogate = make_surrogate(surrogate)
+        self._tasks = tuple(tasks)
+        self._seed = _as_seed(random_state)
+        self._fitted = False
+        self._asked = 0
+        self._seen: set[frozenset] = set()
+        self._pending: dict[frozenset, dict[str, Any]] = {}
+        self._trials: list[Trial] = []
+        self._codes: list[np.ndarray] = []
+        self._pool: _Pool | None = None
+
+    # -- ask -----------------------------------------------------------------------------------
+
+    def ask(self, n: int = 1, pool: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
+        """Propose `n` configurations that were not proposed or told before.
+
+        Parameters
+        ----------
+        n : int
+        pool : sequence of dict or None
+            If given, only its members are proposed, each once: fewer than `n` when it runs out.
+
+        Returns
+        -------
+        list of dict
+            From a finite space that has been proposed whole, configurations are repeated.
+        """
+        return [proposal.params for proposal in self.propose(n, pool)]
+
+    def propose(self, n: int = 1, pool: Sequence[Mapping[str, Any]] | None = None) -> list[Proposal]:
+        """As `ask`, with where each configuration came from and what is predicted of it."""
+        if n < 1:
+            raise ValueError(f"n={n!r} must be at least 1.")
+        if not self._fitted:
+            self.surrogate.fit([self._encode(task) for task in self._tasks])
+            self._fitted = True
+        members = self._members(pool)
+        posterior = self._posterior(n)
+        proposals: list[Proposal] = []
+        for _ in range(n):
+            if members is not None and not members.fresh(self._seen):
+                if pool is not None:
+                    break
+                members = None  # the finite space is used up: repeat
+                self._seen.clear()
+            proposal, posterior = self._propose_one(members, posterior)
+            proposals.append(proposal)
+        return proposals
+
+    def _propose_one(
+        self, members: _Pool | None, posterior: Posterior | None
+    ) -> tuple[Proposal, Posterior | None]:
+        # A stream of its own for each trial: a search that is taken up again draws the same.
+        rng = np.random.default_rng([self._seed, self._asked])
+        params, origin = self._warm(members)
+        if params is None and posterior is not None:
+            params, origin = self._improve(members, posterior, rng), "model"
+        if params is None:
+            params, origin = self._explore(members, rng)
+        mean = std = math.nan
+        if posterior is not None:
+            code = self.space.encode([params])
+            means, stds = posterior.predict(code)
+            mean, std = float(means[0]), float(stds[0])
+            posterior = posterior.condition(code, means)
+        key = params_identity(params)
+        self._seen.add(key)
+        self._pending[key] = params
+        self._asked += 1
+        return Proposal(params, origin, mean, std), posterior
+
+    def _members(self, pool: Sequence[Mapping[str, Any]] | None) -> _Pool | None:
+        """What can be enumerated: the caller's pool, or a small finite space."""
+        if pool is None and (self.space.size is None or self.space.size > _ENUMERABLE):
+            return None
+        if self._pool is None or self._pool.source is not pool:
+            self._pool = _Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
+        return self._pool
+
+    def _warm(self, members: _Pool | None) -> tuple[dict[str, Any] | None, str]:
+        """The first of the surrogate's own wishes that is new."""
+        codes, sources = self.surrogate.proposals(self._target())
+        if not len(codes):
+            return None, ""
+        if members is not None:
+            wishes = [members.nearest(code) for code in codes]
+        else:
+            wishes = self.space.decode(self.space.snap(np.clip(codes, 0, 1)))
+        for params, source in zip(wishes, sources, strict=True):
+            if params_identity(params) not in self._seen:
+                return params, f"task {source}"
+        return None, ""
+
+    def _improve(
+        self, members: _Pool | None, posterior: Posterior, rng: np.random.Generator
+    ) -> dict[str, Any] | None:
+        """Maximise log EI among what is new; None if the search met nothing new."""
+        codes, z = self._target().theta, self._target().z
+        best = float(np.nanmax(z))
+
+        def acquisition(theta: np.ndarray) -> np.ndarray:
+            return log_expected_improvement(*posterior.predict(theta), best)
+
+        if members is not None:
+            fresh = members.fresh(self._seen)
+            return members.params[fresh[int(np.argmax(acquisition(members.codes[fresh])))]]
+        near = codes[np.argsort(-np.nan_to_num(z, nan=-np.inf), kind="stable")[:5]]
+        candidates = self.space.decode(maximise(acquisition, self.space, rng, near=near))
+        return next((p for p in candidates if params_identity(p) not in self._seen), None)
+
+    def _explore(self, members: _Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
+        """A configuration from where nothing is known."""
+        if members is not None:
+            return members.params[rng.choice(members.fresh(self._seen))], "random"
+        if self.surrogate.n_initial:
+            [params] = self.space.decode(self.space.from_cube(self._sobol(self._asked)))
+            if params_identity(params) not in self._seen:
+                return params, "space-filling"
+        draws = self.space.sample(64, rng)
+        return next((p for p in draws if params_identity(p) not in self._seen), draws[0]), "random"
+
+    def _sobol(self, index: int) -> np.ndarray:
+        engine = qmc.Sobol(self.space.n_columns, seed=self._seed)
+        if index:
+            engine.fast_forward(index)
+        return engine.random(1)
+
+    # -- tell ----------------------------------------------------------------------------------
+
+    def tell(self, params: Mapping[str, Any], score: float, *, cost: float | None = None) -> None:
+        """Report the score of a configuration, whether it was asked for or not.
+
+        Parameters
+        ----------
+        params : dict
+        score : float
+            To be maximised; NaN or infinite means that the configuration failed.
+        cost : float or None
+            Seconds it took.
+        """
+        params = {name: to_python(value) for name, value in params.items()}
+        code = self.space.encode(params)
+        key = params_identity(params)
+        self._seen.add(key)
+        self._pending.pop(key, None)
+        self._codes.append(code)
+        self._trials.append(Trial.make(params, score, fit_time=math.nan if cost is None else float(cost)))
+
+    def to_task(self) -> Task:
+        """The record of what has been told so far."""
+        return Task.from_trials(self.space, self._trials, self.profile)
+
+    # -- what the surrogate sees ---------------------------------------------------------------
+
+    def similarity(self) -> np.ndarray | None:
+        """How alike each past task is to today's, in [0, 1]; None if the surrogate has no such notion."""
+        return self.surrogate.similarity(self._target()) if self._fitted else None
+
+    def _target(self) -> EncodedTask:
+        z = np.array([trial.score for trial in self._trials], dtype=float)
+        codes = np.array(self._codes).reshape(len(z), self.space.n_columns)
+        return EncodedTask(codes, z, self.space.categorical, self.profile)
+
+    def _encode(self, task: Task) -> EncodedTask:
+        codes, kept = encode_past(self.space, task)
+        past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
+        return EncodedTask(codes, task.scores[kept], self.space.categorical, past, task.id)
+
+    def _posterior(self, n: int) -> Posterior | None:
+        target = self._target()
+        if np.isfinite(target.z).sum() < max(1, self.surrogate.n_initial):
+            return None
+        posterior = self.surrogate.posterior(target)
+        if posterior is not None and self._pending:
+            codes = self.space.encode(list(self._pending.values()))
+            posterior = posterior.condition(codes, posterior.predict(codes)[0])
+        return posterior
+
+
+class _Pool:
+    """Configurations that can be enumerated, with their codes."""
+
+    def __init__(self, space: Space, params: Sequence[Mapping[str, Any]], source: Any):
+        self.source = source
+        self.params = [dict(p) for p in params]
+        self.codes = space.encode(self.params) if self.params else np.empty((0, space.n_columns))
+        self._keys = [params_identity(p) for p in self.params]
+        self._categorical = space.categorical
+
+    def fresh(self, seen: set[frozenset]) -> list[int]:
+        """Indices of the members that are not in `seen`."""
+        return [i for i, key in enumerate(self._keys) if key not in seen]
+
+    def nearest(self, code: np.ndarray) -> dict[str, Any]:
+        apart = np.where(self._categorical, self.codes != code, np.abs(self.codes - code))
+        return self.params[int(apart.sum(axis=1).argmin())]
+
+
+def _as_seed(random_state: Any) -> int:
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(random_state.randint(2**31 - 1))

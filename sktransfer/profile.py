@@ -1,0 +1,301 @@
+"""What is known of a data set: its kind, sizes, meta-features, and a fingerprint of its rows.
+
+``profile(X, y)`` looks at whatever GridSearchCV accepts and never fails there: each part (the target,
+the table, each group of meta-features, the fingerprint) is tried on its own, and what could not be
+seen is left out and said in ``notes``. Notes name the kind of an error, never its message, which may
+quote the data.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
+from typing import Any, TypeVar
+
+import numpy as np
+
+from sktransfer import _fingerprint as fp
+from sktransfer import _meta_features as mf
+
+MAX_CLASS_RATIOS = 50
+MAX_SAMPLE_COLUMNS = 200
+MIN_LANDMARK_ROWS = 6
+IDENTIFYING = 0.98  # see `DatasetProfile._needs_order`
+T = TypeVar("T")
+
+
+def _no_hashes() -> np.ndarray:
+    return np.empty(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class DatasetProfile:
+    """What `profile` found out about a data set.
+
+    Parameters
+    ----------
+    kind : {"classification", "regression", "multilabel", "multioutput", "unsupervised"}
+    n_rows : int
+    n_features : int or None
+        None if X has no columns: text, objects, a precomputed kernel.
+    n_classes : int or None
+        None unless the kind is "classification".
+    class_ratios : tuple of float
+        Shares of the classes, largest first, at most 50; empty unless the kind is "classification".
+    meta_features : dict of str to float
+        Finite numbers; what is not known is absent.
+    fingerprint : array of uint64
+        The smallest hashes of the distinct rows, sorted, at most 1024. Blind to the order of rows and
+        columns, and to the container. A hash cannot be turned back into its row, but somebody who
+        guesses a whole row can check the guess.
+    n_distinct : int
+        Number of distinct hashes the fingerprint was taken from.
+    ordered_fingerprint, n_ordered : array of uint64, int
+        The same with every cell tied to the place of its column. Rows of small whole numbers, such as
+        word counts, resemble each other once the order of columns is ignored: `overlap` then uses these.
+    notes : tuple of str
+        What could not be seen, in plain sentences.
+    sample : dict or None
+        With ``keep="sample"``, up to 1000 rows: "X", a complete float array of at most 200 columns, and
+        "y", floats or codes, or None. None by default: no row is kept.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sktransfer.profile import profile
+    >>> iris = profile(*load_iris(return_X_y=True))
+    >>> iris.kind, iris.n_rows, iris.n_features, iris.n_classes
+    ('classification', 150, 4, 3)
+    """
+
+    kind: str
+    n_rows: int
+    n_features: int | None = None
+    n_classes: int | None = None
+    class_ratios: tuple[float, ...] = ()
+    meta_features: dict[str, float] = field(default_factory=dict, repr=False)
+    fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    n_distinct: int = 0
+    ordered_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    n_ordered: int = 0
+    notes: tuple[str, ...] = ()
+    sample: dict[str, Any] | None = field(default=None, repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the profile as plain data: numbers, strings, None, lists and dicts.
+
+        Examples
+        --------
+        >>> profile([[1.0], [2.0]]).to_dict()["n_rows"]
+        2
+        """
+        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> DatasetProfile:
+        """Build a profile from what `to_dict` returned; keys that are unknown or absent do no harm.
+
+        Examples
+        --------
+        >>> DatasetProfile.from_dict({"kind": "regression", "n_rows": 10, "colour": "red"}).n_rows
+        10
+        """
+        known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
+        for name in ("fingerprint", "ordered_fingerprint"):
+            if name in known:
+                known[name] = np.array(known[name], dtype=np.uint64)
+        for name in ("class_ratios", "notes"):
+            known[name] = tuple(known.get(name, ()))
+        known["meta_features"] = dict(known.get("meta_features", {}))
+        if known.get("sample") is not None:
+            parts = known["sample"].items()
+            known["sample"] = {name: None if part is None else np.array(part, float) for name, part in parts}
+        return cls(**known)
+
+    def overlap(self, other: DatasetProfile) -> float:
+        """Estimate which share of the smaller data set's distinct rows is also in the other.
+
+        Exact if both have at most 1024 distinct rows. Otherwise the error shrinks with the number of
+        the smaller set's rows that both sketches cover: a thousand rows out of a million go unseen.
+
+        Examples
+        --------
+        >>> a, b = profile([[1.0, 2.0], [3.0, 4.0]]), profile([[4.0, 3.0], [5.0, 6.0], [7.0, 8.0]])
+        >>> a.overlap(b)
+        0.5
+        """
+        ordered = len(self.ordered_fingerprint) and len(other.ordered_fingerprint)
+        if ordered and (self._needs_order or other._needs_order):
+            return fp.sketch_overlap(
+                self.ordered_fingerprint, self.n_ordered, other.ordered_fingerprint, other.n_ordered
+            )
+        return fp.sketch_overlap(self.fingerprint, self.n_distinct, other.fingerprint, other.n_distinct)
+
+    @property
+    def _needs_order(self) -> bool:
+        """Whether distinct rows become alike without the order of columns, and so would unrelated ones."""
+        return self.n_distinct < IDENTIFYING * self.n_ordered
+
+
+def profile(X: Any, y: Any = None, *, keep: str = "sketch") -> DatasetProfile:
+    """Describe a data set by its kind, sizes, meta-features and a fingerprint of its rows.
+
+    Parameters
+    ----------
+    X, y : anything GridSearchCV accepts
+    keep : {"sketch", "sample"}
+        "sample" also keeps up to 1000 rows, for the encoders that learn from rows.
+
+    Returns
+    -------
+    DatasetProfile
+
+    Examples
+    --------
+    >>> from sktransfer.profile import profile
+    >>> text = profile(["to be", "or not"], ["a", "b"])
+    >>> text.n_features, text.notes[0]
+    (None, 'X is text: only its number of rows and the lengths of its texts are known.')
+    """
+    if keep not in ("sketch", "sample"):
+        raise ValueError(f"keep must be 'sketch' or 'sample', got {keep!r}")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return _look(X, y, keep)
+
+
+def _look(X: Any, y: Any, keep: str) -> DatasetProfile:
+    look = _Attempts()
+    table = look("read X", lambda: fp.read_table(X)) or look("count the rows of X", lambda: _rows_only(X))
+    table = table or fp.Table("unknown", 0)
+    if look("see whether X is a kernel", lambda: fp.looks_like_kernel(table)):
+        table = replace(table, is_kernel=True, n_columns=None)
+    rows = mf.choose(table.n_rows, mf.MAX_ROWS)
+    target = look("read y", lambda: mf.read_target(y, rows)) or mf.Target()
+    look.notes += _remarks(table, target)
+    hashes = look("take a fingerprint of the rows", lambda: _fingerprint(table)) or {}
+    features = _meta_features(look, table, rows, target)
+    sample = look("keep a sample", lambda: _sample(table, rows, target)) if keep == "sample" else None
+    ratios = target.ratios if target.kind == "classification" else None
+    return DatasetProfile(
+        kind=target.kind,
+        n_rows=table.n_rows,
+        n_features=table.n_columns,
+        n_classes=None if ratios is None else len(ratios),
+        class_ratios=() if ratios is None else tuple(map(float, ratios[:MAX_CLASS_RATIOS])),
+        meta_features={name: value for name, value in features.items() if np.isfinite(value)},
+        notes=tuple(look.notes),
+        sample=sample,
+        **hashes,
+    )
+
+
+class _Attempts:
+    """Calls what may fail, and notes what did."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def __call__(self, what: str, how: Callable[[], T]) -> T | None:
+        try:
+            return how()
+        except Exception as error:  # whatever the user's container raises must not cost the search
+            self.notes.append(f"Could not {what} ({type(error).__name__}).")
+            return None
+
+
+def _rows_only(X: Any) -> fp.Table:
+    return fp.Table("unknown", int(X.shape[0] if getattr(X, "shape", None) else len(X)))
+
+
+def _remarks(table: fp.Table, target: mf.Target) -> list[str]:
+    """Say what cannot be seen although nothing failed."""
+    remarks = []
+    if table.is_kernel:
+        remarks.append("X looks like a precomputed kernel: its columns are not described.")
+    elif table.form == "items" and any(isinstance(item, str) for item in table.data[: mf.MAX_ROWS]):
+        remarks.append("X is text: only its number of rows and the lengths of its texts are known.")
+    elif table.form == "items":
+        remarks.append("X is a list of objects: only its number of rows is known.")
+    elif table.form == "unknown":
+        remarks.append("X cannot be read as a table: only its number of rows is known.")
+    elif table.form == "dense" and table.data.ndim > 2:
+        remarks.append(f"X has {table.data.ndim} dimensions: each row is flattened.")
+    if target.n_outputs > 1:
+        remarks.append(f"y has {target.n_outputs} outputs: meta-features only describe the first.")
+    if target.values is not None and np.isnan(target.values[:, 0]).any():
+        remarks.append("y has missing values: rows without a target are left out.")
+    return remarks
+
+
+def _fingerprint(table: fp.Table) -> dict[str, Any]:
+    if table.form == "unknown":
+        return {}
+    if table.is_kernel:
+        return dict(zip(("fingerprint", "n_distinct"), fp.sketch(fp.kernel_hashes(table)), strict=True))
+    (free, n_free), (ordered, n_ordered) = map(fp.sketch, fp.row_hashes(table))
+    found = {"fingerprint": free, "n_distinct": n_free}
+    return found | {"ordered_fingerprint": ordered, "n_ordered": n_ordered}
+
+
+def _meta_features(look: _Attempts, table: fp.Table, rows: np.ndarray, target: mf.Target) -> dict[str, float]:
+    found: dict[str, float] = {}
+
+    def add(what: str, group: Callable[[], dict[str, float]]) -> None:
+        found.update(look(f"describe {what}", group) or {})
+
+    add("the sizes", lambda: mf.sizes(table, target))
+    add("y", lambda: mf.target_statistics(target))
+    if table.form == "items":
+        add("the texts", lambda: mf.text_lengths(table.data, rows))
+    if not table.n_columns:
+        return found
+    view = look("read X as numbers", lambda: mf.numeric_view(table, rows, mf.MAX_COLUMNS))
+    scaled = view and look("standardise X", lambda: mf.standardise(mf.complete(view[0])))
+    if not scaled:
+        return found
+    Z, std = scaled
+    add("the cells", lambda: mf.cell_shares(*view))
+    add("the columns", lambda: mf.column_shape(Z))
+    add("the pairs of columns", lambda: mf.column_pairs(Z, std))
+    add("the principal components", lambda: mf.principal_components(Z))
+    return found | _landmarks(look, Z, target)
+
+
+def _landmarks(look: _Attempts, Z: np.ndarray, target: mf.Target) -> dict[str, float]:
+    if target.values is None:
+        return {}
+    labelled = np.isfinite(target.values[:, 0])
+    classes = target.ratios is not None
+    Z, t = Z[labelled], target.values[labelled, 0]
+    t = t if classes else mf.to_unit_interval(t)
+    if len(t) < MIN_LANDMARK_ROWS or not Z.shape[1] or np.ptp(t) == 0:
+        look.notes.append("There are too few rows, or X or y does not vary: there are no landmark scores.")
+        return {}
+    models = look("import the landmarks", lambda: mf.landmark_models(classes)) or {}
+    scores = {}
+    for name, model in models.items():
+        score = look(f"score the landmark {name!r}", partial(mf.landmark, model, Z, t, classes))
+        scores[f"landmark_{name}"] = np.nan if score is None else score
+    return scores
+
+
+def _sample(table: fp.Table, rows: np.ndarray, target: mf.Target) -> dict[str, Any] | None:
+    if not table.n_columns:
+        return None
+    X = mf.complete(mf.numeric_view(table, rows, MAX_SAMPLE_COLUMNS)[0])
+    if target.values is None:
+        return {"X": X, "y": None}
+    labelled = np.isfinite(target.values).all(axis=1)
+    y = target.values[labelled]
+    return {"X": X[labelled], "y": y[:, 0] if target.n_outputs == 1 else y}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,226 @@
+"""One hyperparameter's axis: the maps between its values and a coordinate in [0, 1].
+
+Four kinds, each owning both of its maps:
+
+=============  ============================================  ==========================
+`Categorical`  values without an order                        (i + 1/2) / k
+`Ordered`      a list of numbers                              linear, log or rank scale
+`Continuous`   a continuous distribution                      its own scale
+`Integers`     a discrete distribution                        middle of the value's mass
+=============  ============================================  ==========================
+
+Notation: v a value, u a coordinate. ``encode`` is defined for values from elsewhere too: a number out
+of bounds lies outside [0, 1] by its distance on the scale, and a category that is not known here is
+`UNKNOWN`. ``decode(encode(v)) == v`` for the axis' own values, because ``decode`` rounds to a number of
+digits that floating point carries through both maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sktransfer._values import identity, to_python
+
+UNKNOWN = -1.0
+"""Coordinate of a category that this space does not have."""
+
+INACTIVE = 0.0
+"""Coordinate of a category in a branch that does not have the parameter; no category lies there."""
+
+_TAIL = 1e-6  # share of the mass left out at each end of an unbounded distribution
+_DIGITS = 12  # significant digits that survive encode and decode on the linear and log scales
+_QUANTILE_DIGITS = 8  # the same for ppf(cdf(v)), which loses some in the tails
+
+
+def is_number(value: Any) -> bool:
+    """True for finite numbers, not for booleans."""
+    value = to_python(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
+
+
+class Categorical:
+    """Values without an order, told apart by their identity."""
+
+    categorical = True
+
+    def __init__(self, values: Sequence[Any]):
+        unique = {identity(value): to_python(value) for value in reversed(values)}
+        self.values = list(reversed(unique.values()))
+        self.coordinates = (np.arange(len(self.values)) + 0.5) / len(self.values)
+        self._index = {identity(value): index for index, value in enumerate(self.values)}
+
+    def index(self, value: Any) -> int | None:
+        return self._index.get(identity(value))
+
+    def encode(self, values: Sequence[Any]) -> np.ndarray:
+        found = [self.index(value) for value in values]
+        return np.array([UNKNOWN if i is None else self.coordinates[i] for i in found], dtype=float)
+
+    def decode(self, u: np.ndarray) -> list:
+        return [self.values[i] for i in nearest(self.coordinates, u)]
+
+
+class Ordered:
+    """A list of numbers, spaced as the list spaces them: evenly, geometrically, or by rank."""
+
+    categorical = False
+
+    def __init__(self, values: Sequence[Any]):
+        unique = {float(value): to_python(value) for value in reversed(values)}
+        self._numbers = np.array(sorted(unique))
+        self.values = [unique[number] for number in self._numbers]
+        self.scale = _list_scale(self._numbers)
+        knots = np.log(self._numbers) if self.scale == "log" else self._numbers
+        if len(knots) == 1:
+            self.coordinates = np.array([0.5])
+        elif self.scale == "rank":
+            self.coordinates = np.linspace(0, 1, len(knots))
+        else:
+            self.coordinates = (knots - knots[0]) / (knots[-1] - knots[0])
+        self._index = {identity(value): index for index, value in enumerate(self.values)}
+
+    def index(self, value: Any) -> int | None:
+        return self._index.get(identity(value))
+
+    def encode(self, values: Sequence[Any]) -> np.ndarray:
+        return np.array([self._encode(value) for value in values], dtype=float)
+
+    def _encode(self, value: Any) -> float:
+        index = self.index(value)
+        if index is not None:
+            return self.coordinates[index]
+        if not is_number(value):
+            return UNKNOWN
+        low, high = self._numbers[0], self._numbers[-1]
+        if self.scale == "log":
+            return np.log(value / low) / np.log(high / low) if value > 0 else UNKNOWN
+        if low == high:
+            return 0.5 + float(np.sign(value - low))
+        if low <= value <= high:
+            return float(np.interp(value, self._numbers, self.coordinates))
+        return (value - low) / (high - low)
+
+    def decode(self, u: np.ndarray) -> list:
+        return [self.values[i] for i in nearest(self.coordinates, u)]
+
+
+class Continuous:
+    """A continuous distribution; its own quantiles are the scale, which is a log for a loguniform."""
+
+    categorical = False
+    values = None
+    coordinates = None
+
+    def __init__(self, distribution: Any):
+        self.distribution = distribution
+        self._low, self._high = (float(bound) for bound in distribution.support())
+        self.scale = self._find_scale()
+
+    def _find_scale(self) -> str:
+        low, high = self._low, self._high
+        if not np.isfinite([low, high]).all():
+            return "quantile"
+        q = np.linspace(0.1, 0.9, 5)
+        v = self.distribution.ppf(q)
+        if np.allclose(v, low + q * (high - low), rtol=1e-9, atol=1e-9 * (high - low)):
+            return "linear"
+        if low > 0 and np.allclose(np.log(v), np.log(low) + q * np.log(high / low), rtol=1e-9, atol=1e-9):
+            return "log"
+        return "quantile"
+
+    def encode(self, values: Sequence[Any]) -> np.ndarray:
+        known = np.array([is_number(value) for value in values], dtype=bool)
+        v = np.array([value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float)
+        return np.where(known, self._to_unit(v), UNKNOWN)
+
+    def _to_unit(self, v: np.ndarray) -> np.ndarray:
+        low, high = self._low, self._high
+        if self.scale == "linear":
+            return (v - low) / (high - low)
+        if self.scale == "log":
+            u = np.log(np.where(v > 0, v, low) / low) / np.log(high / low)
+            return np.where(v > 0, u, UNKNOWN)
+        u = (self.distribution.cdf(v) - _TAIL) / (1 - 2 * _TAIL)
+        width = np.diff(self.distribution.ppf([0.25, 0.75]))[0] or 1.0
+        below, above = np.maximum(low - v, 0), np.maximum(v - high, 0)
+        return np.clip(u, 0, 1) - below / width + above / width
+
+    def decode(self, u: np.ndarray) -> list:
+        low, high, u = self._low, self._high, np.clip(np.asarray(u, dtype=float), 0, 1)
+        if self.scale == "linear":
+            decimals = _DIGITS - int(np.floor(np.log10(high - low)))
+            v = np.round(low + u * (high - low), decimals) if decimals < 300 else low + u * (high - low)
+        elif self.scale == "log":
+            v = _round_digits(np.exp(np.log(low) + u * np.log(high / low)), _DIGITS)
+        else:
+            v = _round_digits(self.distribution.ppf(_TAIL + u * (1 - 2 * _TAIL)), _QUANTILE_DIGITS)
+        return np.clip(v, low, high).tolist()
+
+    def snap(self, u: np.ndarray) -> np.ndarray:
+        return np.clip(u, 0, 1)
+
+
+class Integers:
+    """A discrete distribution; a value lies in the middle of the probability mass it owns."""
+
+    categorical = False
+    coordinates = None
+
+    def __init__(self, distribution: Any):
+        self.distribution = distribution
+        self._low, self._high = (float(bound) for bound in distribution.support())
+        self._bounded = bool(np.isfinite([self._low, self._high]).all())
+
+    @property
+    def values(self) -> range | None:
+        """All values where they are bounded, None otherwise."""
+        return range(int(self._low), int(self._high) + 1) if self._bounded else None
+
+    def encode(self, values: Sequence[Any]) -> np.ndarray:
+        known = np.array([is_number(value) for value in values], dtype=bool)
+        v = np.array([value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float)
+        inside = np.clip(v, self._low, self._high)
+        u = self.distribution.cdf(inside) - self.distribution.pmf(np.rint(inside)) / 2
+        width = self._high - self._low + 1 if self._bounded else 1.0
+        return np.where(known, u + (v - inside) / width, UNKNOWN)
+
+    def decode(self, u: np.ndarray) -> list:
+        u = np.clip(np.asarray(u, dtype=float), _TAIL * 1e-6, 1 - _TAIL * 1e-6)
+        return [to_python(int(v)) if v == int(v) else float(v) for v in self.distribution.ppf(u)]
+
+    def snap(self, u: np.ndarray) -> np.ndarray:
+        return self.encode(self.decode(u))
+
+
+Axis = Categorical | Ordered | Continuous | Integers
+
+
+def nearest(coordinates: np.ndarray, u: Any) -> np.ndarray:
+    """Index of the coordinate (sorted) nearest to each u; (k,), (n,) -> (n,)."""
+    u = np.asarray(u, dtype=float)
+    middles = (coordinates[1:] + coordinates[:-1]) / 2
+    return np.searchsorted(middles, u)
+
+
+def _list_scale(numbers: np.ndarray) -> str:
+    """Which scale spaces the sorted numbers most evenly: "linear", "log" or, where neither does, "rank"."""
+    if len(numbers) < 3:
+        return "log" if numbers[0] > 0 and numbers[-1] >= 10 * numbers[0] else "linear"
+    linear = _unevenness(numbers)
+    log = _unevenness(np.log(numbers)) if numbers[0] > 0 else np.inf
+    if log < linear and log < 0.75:
+        return "log"
+    return "linear" if linear < 0.75 else "rank"
+
+
+def _unevenness(knots: np.ndarray) -> float:
+    gaps = np.diff(knots)
+    return float(gaps.std() / gaps.mean())
+
+
+def _round_digits(v: np.ndarray, digits: int) -> np.ndarray:
+    """Round to a number of significant digits."""
+    return np.array([float(f"{number:.{digits - 1}e}") for number in np.atleast_1d(v)])

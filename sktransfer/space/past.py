@@ -1,0 +1,99 @@
+"""A past task in today's coordinates.
+
+Parameters are matched by their canonical names. What the past did not tune has the value its estimator
+had; what is not known at all sits in the middle of a scale, or is no category of ours. A trial that
+varied a category which today is fixed to another value (a linear kernel, when today's is rbf) says
+nothing about today and is left out; a number that is fixed today is no reason to leave a trial out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from sktransfer._values import identity
+from sktransfer.space.axis import UNKNOWN, is_number
+from sktransfer.space.space import Space
+
+_MISSING = object()
+
+
+def encode_past(space: Space, task: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of a past task's trials.
+
+    Parameters
+    ----------
+    space : Space
+        Today's space.
+    task : Task
+
+    Returns
+    -------
+    codes : ndarray of shape (m, n_columns)
+        Numbers outside today's bounds lie outside [0, 1].
+    kept : ndarray of int, shape (m,)
+        Which of the task's trials these are.
+    """
+    lookup = _Lookup(space, task.space)
+    kept = [i for i, trial in enumerate(task.trials) if lookup.concerns(trial.params)]
+    rows = [task.trials[i].params for i in kept]
+    codes = np.empty((len(rows), space.n_columns))
+    for column, name in enumerate(space.column_names()):
+        if name is not None:
+            codes[:, column] = _encode_column(space, column, [lookup.value(row, name) for row in rows])
+    if space.column_names()[:1] == [None]:
+        codes[:, 0] = _branches(space, codes)
+    return codes, np.array(kept, dtype=int)
+
+
+def _encode_column(space: Space, column: int, values: list[Any]) -> np.ndarray:
+    unknown = np.array([value is _MISSING for value in values], dtype=bool)
+    u = space.encode_column(column, [None if value is _MISSING else value for value in values])
+    return np.where(unknown, UNKNOWN if space.categorical[column] else 0.5, u)
+
+
+def _branches(space: Space, codes: np.ndarray) -> np.ndarray:
+    """Code of the branch that each row fits best: the one with the fewest coordinates out of reach."""
+    misfit = np.zeros((len(codes), len(space.branches)))
+    for b in range(len(space.branches)):
+        for column in space.active(b):
+            choices, u = space.choices(b, column), codes[:, column]
+            if choices is None:
+                misfit[:, b] += (u < 0) | (u > 1)
+            else:
+                misfit[:, b] += np.abs(u[:, None] - choices).min(axis=1) > 1e-9
+    return (misfit.argmin(axis=1) + 0.5) / len(space.branches)
+
+
+class _Lookup:
+    """Values of a past trial under today's names."""
+
+    def __init__(self, space: Space, past: Mapping[str, Any]):
+        self._space = space
+        past_names = dict(past.get("canonical", {}))
+        if not (past.get("predictors") and space.predictors):
+            # A table without an estimator knows no classes: its names are taken as they are.
+            past_names = {name: name for name in past_names} | {
+                name: today for name, today in space.canonical.items() if name in past_names
+            }
+        self._declared = {canonical: name for name, canonical in past_names.items()}
+        self._fixed = past.get("fixed", {})
+
+    def value(self, params: Mapping[str, Any], name: str) -> Any:
+        canonical = self._space.canonical[name]
+        declared = self._declared.get(canonical)
+        if declared in params:
+            return params[declared]
+        return self._fixed.get(canonical, _MISSING)
+
+    def concerns(self, params: Mapping[str, Any]) -> bool:
+        for canonical, declared in self._declared.items():
+            today = self._space.fixed.get(canonical, _MISSING)
+            value = params.get(declared, _MISSING)
+            if _MISSING in (today, value) or is_number(value):
+                continue
+            if identity(value) != identity(today):
+                return False
+        return True

@@ -1,0 +1,258 @@
+"""`Space`: a search space as GridSearchCV and RandomizedSearchCV take it, made of columns in [0, 1].
+
+A configuration is a dict of plain values; its code is a row of the columns: first, where there are
+several branches, the branch, then one column per axis. Notation: n configurations, d columns.
+
+A parameter that the configuration's branch does not have sits at a fixed coordinate of its column
+(`INACTIVE` among categories, 0.5 on a scale), so rows of one branch agree there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sktransfer._values import Plain, identity
+from sktransfer.space import canonical, parse
+from sktransfer.space.axis import INACTIVE, Categorical, Ordered, nearest
+
+
+class Space:
+    """A search space; make one with `Space.parse`.
+
+    Attributes
+    ----------
+    names : list of str
+        Parameter names, in the order of the columns (without the branch's).
+    n_columns : int
+        Width of the code.
+    categorical : ndarray of bool, shape (n_columns,)
+        Columns in which only equality counts.
+    canonical : dict
+        Declared name -> canonical name.
+    fixed : dict
+        Canonical name -> plain value of the estimator's parameters that are not searched.
+    size : int or None
+        Number of configurations; None if there is no end of them.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> space = Space.parse({"C": loguniform(1e-3, 1e3), "kernel": ["rbf", "linear"]})
+    >>> code = space.encode({"C": 1.0, "kernel": "rbf"})
+    >>> code.tolist(), space.decode(code)
+    ([0.5, 0.25], {'C': 1.0, 'kernel': 'rbf'})
+    """
+
+    def __init__(self, branches: list[parse.Branch], estimator: Any = None):
+        self.branches = branches
+        self._axes, self.names, self._places = parse.make_axes(branches)
+        self._offset = int(len(branches) > 1)
+        self.n_columns = self._offset + len(self._axes)
+        self.categorical = np.array([True] * self._offset + [axis.categorical for axis in self._axes])
+        self.canonical = canonical.canonical_names(branches, estimator)
+        self.fixed = canonical.fixed_values(estimator, self.canonical)
+        self.predictors = canonical.predictors(branches, estimator)
+        # Which values of a shared axis a branch owns: branch -> column -> sorted coordinates.
+        self._allowed = [
+            {place: self._own_coordinates(place, branch[name]) for name, place in places.items()}
+            for branch, places in zip(branches, self._places, strict=True)
+        ]
+
+    @classmethod
+    def parse(cls, space: Any, estimator: Any = None) -> Space:
+        """Read a dict, or a list of dicts, of lists and distributions.
+
+        Parameters
+        ----------
+        space : dict, list of dict or Space
+            What GridSearchCV takes as ``param_grid`` or RandomizedSearchCV as ``param_distributions``.
+        estimator : estimator or None
+            If given, names are checked against its parameters and made canonical.
+        """
+        if isinstance(space, Space):
+            return space
+        branches = parse.parse_branches(space)
+        canonical.check_names(branches, estimator)
+        return cls(branches, estimator)
+
+    def _own_coordinates(self, place: int, values: Any) -> np.ndarray | None:
+        axis = self._axes[place]
+        return np.unique(axis.encode(values)) if isinstance(axis, (Categorical, Ordered)) else None
+
+    def __repr__(self) -> str:
+        size = "infinite" if self.size is None else f"{self.size} configurations"
+        return f"Space({', '.join(dict.fromkeys(self.names))}; {size})"
+
+    # -- size and enumeration ------------------------------------------------------------------
+
+    @property
+    def size(self) -> int | None:
+        counts = [self._branch_size(branch, places) for branch, places in zip(self.branches, self._places, strict=True)]
+        return None if None in counts else sum(counts)
+
+    def _branch_size(self, branch: parse.Branch, places: Mapping[str, int]) -> int | None:
+        values = [branch[name] if parse.is_list(branch[name]) else self._axes[place].values
+                  for name, place in places.items()]
+        if any(entry is None for entry in values):
+            return None
+        return int(np.prod([len(entry) for entry in values], dtype=object)) if values else 1
+
+    def grid(self) -> list[dict[str, Any]]:
+        """Every configuration of a finite space, in the order of scikit-learn's ParameterGrid."""
+        if self.size is None:
+            raise ValueError("A space with a continuous or unbounded parameter has no grid.")
+        rows = []
+        for branch, places in zip(self.branches, self._places, strict=True):
+            columns = [branch[name] if parse.is_list(branch[name]) else self._axes[place].values
+                       for name, place in places.items()]
+            rows += [dict(zip(branch, row, strict=True)) for row in itertools.product(*columns)]
+        return rows
+
+    # -- sampling ------------------------------------------------------------------------------
+
+    def sample(self, n: int = 1, random_state: Any = None) -> list[dict[str, Any]]:
+        """Draw `n` configurations independently, each branch as often as the others.
+
+        Parameters
+        ----------
+        n : int
+        random_state : None, int or numpy Generator
+        """
+        rng = np.random.default_rng(random_state)
+        return self.decode(self.from_cube(rng.random((n, self.n_columns))))
+
+    def from_cube(self, cube: np.ndarray) -> np.ndarray:
+        """Codes of the configurations at points of the unit cube; (n, d) -> (n, d).
+
+        Equal volumes of the cube go to equally probable configurations, so a space-filling set of
+        points becomes a space-filling set of configurations.
+        """
+        codes = np.tile(self._idle_row(), (len(cube), 1))
+        branch = np.minimum((cube[:, 0] * len(self.branches)).astype(int), len(self.branches) - 1)
+        if self._offset:
+            codes[:, 0] = self._branch_code(branch)
+        for b, allowed in enumerate(self._allowed):
+            rows = np.flatnonzero(branch == b)
+            for place, coordinates in allowed.items():
+                column = self._offset + place
+                u = cube[rows, column]
+                if coordinates is None:
+                    codes[rows, column] = self._axes[place].snap(u)
+                else:
+                    index = np.minimum((u * len(coordinates)).astype(int), len(coordinates) - 1)
+                    codes[rows, column] = coordinates[index]
+        return codes
+
+    def snap(self, codes: np.ndarray) -> np.ndarray:
+        """The nearest valid codes, column by column, within each row's branch; (n, d) -> (n, d)."""
+        codes = np.array(codes, dtype=float)
+        branch = self.branch_of(codes)
+        for b, allowed in enumerate(self._allowed):
+            rows = np.flatnonzero(branch == b)
+            for place, coordinates in allowed.items():
+                column = self._offset + place
+                u = codes[rows, column]
+                if coordinates is None:
+                    codes[rows, column] = self._axes[place].snap(u)
+                else:
+                    codes[rows, column] = coordinates[nearest(coordinates, u)]
+            idle = [self._offset + p for p in range(len(self._axes)) if p not in allowed]
+            codes[np.ix_(rows, idle)] = self._idle_row()[idle]
+        if self._offset:
+            codes[:, 0] = self._branch_code(branch)
+        return codes
+
+    def choices(self, branch: int, column: int) -> np.ndarray | None:
+        """Sorted coordinates a finite column may take in a branch; None if continuous or not active."""
+        return self._allowed[branch].get(column - self._offset)
+
+    def active(self, branch: int) -> np.ndarray:
+        """Columns of the parameters that the branch has."""
+        return np.array(sorted(self._allowed[branch]), dtype=int) + self._offset
+
+    def branch_of(self, codes: np.ndarray) -> np.ndarray:
+        """Index of each row's branch; (n, d) -> (n,)."""
+        if not self._offset:
+            return np.zeros(len(codes), dtype=int)
+        return np.clip((codes[:, 0] * len(self.branches)).astype(int), 0, len(self.branches) - 1)
+
+    def _branch_code(self, branch: Any) -> Any:
+        return (branch + 0.5) / len(self.branches)
+
+    def _idle_row(self) -> np.ndarray:
+        return np.where(self.categorical, INACTIVE, 0.5)
+
+    # -- encode and decode ---------------------------------------------------------------------
+
+    def encode(self, params: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> np.ndarray:
+        """Codes in [0, 1]: of one configuration, shape (d,), or of a sequence of them, (n, d)."""
+        if isinstance(params, Mapping):
+            return self.encode([params])[0]
+        codes = np.tile(self._idle_row(), (len(params), 1))
+        branch = np.array([self._find_branch(configuration) for configuration in params], dtype=int)
+        if self._offset:
+            codes[:, 0] = self._branch_code(branch)
+        for b, places in enumerate(self._places):
+            rows = np.flatnonzero(branch == b)
+            for name, place in places.items():
+                values = [params[row][name] for row in rows]
+                codes[rows, self._offset + place] = self._axes[place].encode(values)
+        return codes
+
+    def _find_branch(self, params: Mapping[str, Any]) -> int:
+        fitting = [b for b, branch in enumerate(self.branches) if branch.keys() == params.keys()]
+        if not fitting:
+            raise ValueError(
+                f"The configuration {dict(params)!r} does not have the parameters of this space: "
+                f"{[list(branch) for branch in self.branches]}."
+            )
+        if len(fitting) == 1:
+            return fitting[0]
+        return next((b for b in fitting if self._contains(b, params)), fitting[0])
+
+    def _contains(self, b: int, params: Mapping[str, Any]) -> bool:
+        return all(
+            not parse.is_list(values) or identity(params[name]) in {identity(value) for value in values}
+            for name, values in self.branches[b].items()
+        )
+
+    def decode(self, codes: np.ndarray) -> Any:
+        """Configuration of one code, a dict, or of each row, a list of dicts; the nearest valid ones."""
+        codes = np.asarray(codes, dtype=float)
+        if codes.ndim == 1:
+            return self.decode(codes[None])[0]
+        codes, branch = self.snap(codes), self.branch_of(codes)
+        rows: list[dict[str, Any]] = [{} for _ in codes]
+        for b, places in enumerate(self._places):
+            own = np.flatnonzero(branch == b)
+            for name, place in places.items():
+                values = self._axes[place].decode(codes[own, self._offset + place])
+                for row, value in zip(own, values, strict=True):
+                    rows[row][name] = value
+        return rows
+
+    # -- other spaces --------------------------------------------------------------------------
+
+    def describe(self) -> dict[str, Plain]:
+        """The space as plain data, for the record."""
+        return {
+            "branches": [
+                {name: parse.describe_values(values) for name, values in branch.items()}
+                for branch in self.branches
+            ],
+            "canonical": dict(self.canonical),
+            "fixed": dict(self.fixed),
+            "predictors": list(self.predictors),
+        }
+
+    def encode_column(self, column: int, values: Iterable[Any]) -> np.ndarray:
+        """Coordinates of values from anywhere in one column; see `axis` for what is out of bounds."""
+        return self._axes[column - self._offset].encode(list(values))
+
+    def column_names(self) -> list[str | None]:
+        """Declared name of each column; None for the branch."""
+        return [None] * self._offset + self.names

@@ -1,0 +1,41 @@
+"""Surrogates: score as a function of (configuration, task). One file a method, one registry of names.
+
+Nothing here is imported before it is asked for, because most surrogates need torch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from sklearn.base import clone
+
+from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+
+_CLASSES = {"GP": "gp", "Random": "random", "WarmStart": "warm_start"}
+
+REGISTRY = {"auto": "WarmStart", "gp": "GP", "random": "Random", "warm-start": "WarmStart"}
+"""Name of a surrogate -> its class."""
+
+__all__ = ["REGISTRY", "GP", "EncodedTask", "Posterior", "Random", "Surrogate", "WarmStart", "make_surrogate"]
+
+
+def make_surrogate(surrogate: str | Surrogate) -> Surrogate:
+    """A fresh surrogate, by its name or as a copy of the one given.
+
+    >>> make_surrogate("random")
+    Random()
+    """
+    if isinstance(surrogate, Surrogate):
+        return clone(surrogate)
+    if not isinstance(surrogate, str) or surrogate not in REGISTRY:
+        raise ValueError(
+            f"surrogate={surrogate!r} is not known. Give one of {sorted(REGISTRY)}, or a Surrogate instance."
+        )
+    return __getattr__(REGISTRY[surrogate])()
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return getattr(import_module(f"sktransfer.surrogates.{_CLASSES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

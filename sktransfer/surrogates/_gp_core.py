@@ -1,0 +1,219 @@
+"""A Gaussian process, small enough to read: kernel, likelihood, posterior. Torch inside, float64.
+
+Notation
+--------
+X  (n, d) inputs            z  (n,) targets, zero mean assumed
+l  (d,)   lengthscales      s  signal variance          v  noise variance
+r² scaled squared distance: sum over numeric columns of (x - x')² / l², plus sum over categorical
+   columns of [x != x'] / l². Both are squared Euclidean distances (a category is a corner of a
+   simplex), hence every kernel here is positive definite.
+K  = s k(r²) + v I,  L its Cholesky factor,  a = K⁻¹ z
+Hyperparameters are optimised as h = log [l, s, v], shape (d + 2,).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+
+from sktransfer._torch import single_thread, tensor
+
+_JITTER = 1e-9
+
+
+def _squared_exponential(r2: torch.Tensor) -> torch.Tensor:
+    return torch.exp(-0.5 * r2)
+
+
+def _matern32(r2: torch.Tensor) -> torch.Tensor:
+    r = torch.sqrt(3 * r2 + 1e-20)  # the root has no derivative at zero, the kernel has
+    return (1 + r) * torch.exp(-r)
+
+
+def _matern52(r2: torch.Tensor) -> torch.Tensor:
+    r = torch.sqrt(5 * r2 + 1e-20)
+    return (1 + r + r * r / 3) * torch.exp(-r)
+
+
+KERNELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "se": _squared_exponential,
+    "matern32": _matern32,
+    "matern52": _matern52,
+}
+
+
+def differences(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> torch.Tensor:
+    """Squared differences by column, before scaling; (n, d), (m, d) -> (n, m, d)."""
+    apart = A[:, None, :] - B[None, :, :]
+    if categorical.any():
+        return torch.where(torch.from_numpy(categorical), (apart != 0).to(apart.dtype), apart * apart)
+    return apart * apart
+
+
+@dataclass(frozen=True)
+class LogNormal:
+    """Prior of a positive hyperparameter: its log is normal."""
+
+    median: float
+    spread: float
+
+    def log_density(self, log_value: torch.Tensor) -> torch.Tensor:
+        return -0.5 * (((log_value - np.log(self.median)) / self.spread) ** 2).sum()
+
+
+@dataclass(frozen=True)
+class Priors:
+    """Priors of lengthscales, signal variance and noise variance, for scores of unit variance."""
+
+    lengthscale: LogNormal
+    signal: LogNormal
+    noise: LogNormal
+
+    def medians(self, d: int) -> np.ndarray:
+        return np.log([self.lengthscale.median] * d + [self.signal.median, self.noise.median])
+
+
+def negative_log_posterior(
+    h: torch.Tensor, squares: torch.Tensor, z: torch.Tensor, kernel: str, priors: Priors
+) -> torch.Tensor:
+    """Minus log p(z | h) p(h), up to a constant; `squares` from `differences`, (n, n, d)."""
+    n = len(z)
+    r2 = squares @ torch.exp(-2 * h[:-2])
+    K = torch.exp(h[-2]) * KERNELS[kernel](r2)
+    K = K + (torch.exp(h[-1]) + _JITTER) * torch.eye(n, dtype=K.dtype)
+    L = torch.linalg.cholesky(K)
+    white = torch.linalg.solve_triangular(L, z[:, None], upper=False)
+    likelihood = -0.5 * (white * white).sum() - torch.log(torch.diagonal(L)).sum()
+    log_prior = (
+        priors.lengthscale.log_density(h[:-2])
+        + priors.signal.log_density(h[-2])
+        + priors.noise.log_density(h[-1])
+    )
+    return -(likelihood + log_prior)
+
+
+def fit_hyperparameters(
+    X: np.ndarray,
+    z: np.ndarray,
+    categorical: np.ndarray,
+    *,
+    kernel: str,
+    priors: Priors,
+    start: np.ndarray | None = None,
+    max_iter: int = 50,
+) -> np.ndarray:
+    """Most probable hyperparameters h by L-BFGS, from `start` and from the priors' medians.
+
+    Fitting degrades, it does not die: if no start leads anywhere, the medians are returned with a
+    warning.
+    """
+    squares, z_t = differences(tensor(X), tensor(X), categorical), tensor(z)
+
+    def value_and_gradient(h: np.ndarray) -> tuple[float, np.ndarray]:
+        h_t = torch.tensor(h, dtype=torch.float64, requires_grad=True)
+        try:
+            loss = negative_log_posterior(h_t, squares, z_t, kernel, priors)
+        except torch.linalg.LinAlgError:
+            return 1e10, np.zeros_like(h)
+        (gradient,) = torch.autograd.grad(loss, h_t)
+        return float(loss.detach()), gradient.numpy()
+
+    medians = priors.medians(X.shape[1])
+    starts = [medians] if start is None else [start, medians]
+    bounds = [(m - 12, m + 12) for m in medians]
+    with single_thread():
+        runs = [
+            minimize(value_and_gradient, s, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
+            for s in starts
+        ]
+    best = min(runs, key=lambda run: run.fun)
+    if not np.isfinite(best.fun) or best.fun >= 1e10:
+        warnings.warn("The Gaussian process could not be fitted; its default hyperparameters are used.", stacklevel=2)
+        return medians
+    return best.x
+
+
+class GaussianProcess:
+    """Posterior of a GP with given hyperparameters.
+
+    Parameters
+    ----------
+    X, z : ndarray of shape (n, d) and (n,)
+        n may be 0: the prior.
+    h : ndarray of shape (d + 2,)
+        Logarithms of lengthscales, signal variance and noise variance.
+    categorical : ndarray of bool, shape (d,)
+    kernel : {"se", "matern32", "matern52"}
+    shift, scale : float
+        What turns z back into scores: ``shift + scale * z``.
+    """
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        z: np.ndarray,
+        h: np.ndarray,
+        categorical: np.ndarray,
+        *,
+        kernel: str = "matern52",
+        shift: float = 0.0,
+        scale: float = 1.0,
+    ):
+        self.X, self.z, self.h, self.categorical = X, z, h, categorical
+        self.kernel, self.shift, self.scale = kernel, shift, scale
+        self._weights = torch.exp(-2 * tensor(h[:-2]))
+        self._signal, self._noise = float(np.exp(h[-2])), float(np.exp(h[-1]))
+        with single_thread():
+            K = self._covariance(tensor(X), tensor(X)) + (self._noise + _JITTER) * torch.eye(
+                len(X), dtype=torch.float64
+            )
+            self._L = torch.linalg.cholesky(K)
+            self._a = torch.cholesky_solve(tensor(z)[:, None], self._L)[:, 0]
+
+    def _covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        """(n, d), (m, d) -> (n, m)."""
+        numeric = torch.from_numpy(~self.categorical)
+        root = torch.sqrt(self._weights[numeric])
+        r2 = torch.cdist(A[:, numeric] * root, B[:, numeric] * root) ** 2
+        for column in np.flatnonzero(self.categorical):
+            r2 = r2 + (A[:, None, column] != B[None, :, column]) * self._weights[column]
+        return self._signal * KERNELS[self.kernel](r2)
+
+    @torch.no_grad()
+    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
+        with single_thread():
+            k = self._covariance(tensor(theta), tensor(self.X))  # (m, n)
+            mean = k @ self._a
+            white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
+            std = (self._signal - (white * white).sum(0)).clamp_min(1e-12 * self._signal).sqrt()
+        return self.shift + self.scale * mean.numpy(), self.scale * std.numpy()
+
+    @torch.no_grad()
+    def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Joint draws of the noise-free score; (m, d) -> (n, m)."""
+        with single_thread():
+            k = self._covariance(tensor(theta), tensor(self.X))
+            white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
+            joint = self._covariance(tensor(theta), tensor(theta)) - white.T @ white
+            joint = joint + 1e-8 * self._signal * torch.eye(len(joint), dtype=joint.dtype)
+            root = torch.linalg.cholesky(joint).numpy()
+        draws = (k @ self._a).numpy() + rng.standard_normal((n, len(theta))) @ root.T
+        return self.shift + self.scale * draws
+
+    def condition(self, theta: np.ndarray, z: np.ndarray) -> GaussianProcess:
+        """The same process after further trials with scores z."""
+        return GaussianProcess(
+            np.vstack([self.X, theta]),
+            np.concatenate([self.z, (np.asarray(z) - self.shift) / self.scale]),
+            self.h,
+            self.categorical,
+            kernel=self.kernel,
+            shift=self.shift,
+            scale=self.scale,
+        )

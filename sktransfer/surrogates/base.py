@@ -1,0 +1,89 @@
+"""The contract of a surrogate: score as a function of (configuration, task).
+
+Notation: theta codes of configurations, (n, d), in [0, 1]; z their scores, (n,), maximised, NaN where
+a trial failed. Surrogates see arrays and profiles, never spaces, records or estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+
+@dataclass(frozen=True)
+class EncodedTask:
+    """The trials of one task in the coordinates of today's space.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (n, d)
+    z : ndarray of shape (n,)
+    categorical : ndarray of bool, shape (d,)
+        Columns in which only equality counts.
+    profile : DatasetProfile or None
+    id : str
+    """
+
+    theta: np.ndarray
+    z: np.ndarray
+    categorical: np.ndarray
+    profile: Any = None
+    id: str = ""
+
+
+class Posterior(Protocol):
+    """What a surrogate believes about the target, given its trials so far."""
+
+    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the score; (n, d) -> (n,), (n,)."""
+
+    def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Joint draws of the score; (m, d) -> (n, m)."""
+
+    def condition(self, theta: np.ndarray, z: np.ndarray) -> Posterior:
+        """The same model after further trials, nothing learned anew. Used for trials under way."""
+
+
+class Surrogate(BaseEstimator):
+    """Base of all surrogates.
+
+    Attributes
+    ----------
+    n_initial : int
+        How many trials of the target it wants to see, space-filling ones, before its posterior is asked.
+    transfers : bool
+        Whether it learns from past tasks at all.
+    """
+
+    n_initial: int = 0
+    transfers: ClassVar[bool] = False
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Surrogate:
+        """Learn from past tasks, of which there may be none."""
+        self.n_tasks_ = len(tasks)
+        return self
+
+    def posterior(self, target: EncodedTask) -> Posterior | None:
+        """Belief about the target; None means that there is none and any trial is as good as another."""
+        return None
+
+    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
+        """Configurations to be tried before the posterior is asked, best first, and the past task of each."""
+        return np.empty((0, target.theta.shape[1])), []
+
+    def similarity(self, target: EncodedTask) -> np.ndarray | None:
+        """How alike each past task is to the target, in [0, 1]; None if the method has no such notion."""
+        return None
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What was learned, as plain arrays."""
+        return {}
+
+    def from_state(self, state: dict[str, np.ndarray]) -> Surrogate:
+        """Take back what `state` gave."""
+        self.n_tasks_ = 0
+        return self

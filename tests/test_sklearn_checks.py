@@ -1,0 +1,51 @@
+"""scikit-learn's estimator checks, on the instances it uses for GridSearchCV, and with no further excuses."""
+
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.utils._test_common.instance_generator import (
+    _construct_instances,
+    _get_expected_failed_checks,
+)
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from sktransfer import TransferSearchCV
+
+
+def twins():
+    """(GridSearchCV as scikit-learn tests it, TransferSearchCV with the same parameters)."""
+    for grid in _construct_instances(GridSearchCV):
+        params = grid.get_params(deep=False)
+        params["space"] = params.pop("param_grid")
+        yield grid, TransferSearchCV(**params, archive=None, random_state=0)
+
+
+TWINS = list(twins())
+
+
+def excuses(search):
+    grid = next(grid for grid, twin in TWINS if twin is search)
+    return _get_expected_failed_checks(grid)
+
+
+@parametrize_with_checks([search for _, search in TWINS], expected_failed_checks=excuses)
+def test_checks(estimator, check):
+    check(estimator)
+
+
+def test_twins_are_the_instances_of_grid_search():
+    assert len(TWINS) >= 2
+    kinds = {type(search.estimator) for _, search in TWINS}
+    assert kinds & {Ridge, LogisticRegression}
+
+
+@pytest.mark.parametrize("surrogate", ["gp", "warm-start", "random"])
+def test_checks_hold_when_the_search_is_sequential(surrogate):
+    from sklearn.utils.estimator_checks import check_estimator
+
+    space = {"C": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]}
+    search = TransferSearchCV(
+        LogisticRegression(), space, n_iter=5, cv=2, surrogate=surrogate, archive=None, random_state=0
+    )
+    grid = next(grid for grid, _ in TWINS if isinstance(grid.estimator, LogisticRegression))
+    check_estimator(search, expected_failed_checks=_get_expected_failed_checks(grid))
