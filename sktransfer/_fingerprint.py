@@ -16,7 +16,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ class Table:
     def column(self, j: int, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
         """Column j as a one-dimensional array; of a table that is dense or a frame."""
         if self.form == "frame":
-            return self.data(j, rows)
+            return self.data(int(j), rows)
         return self.data[(rows, *np.unravel_index(j, self.data.shape[1:]))]
 
 
@@ -55,10 +55,9 @@ def read_table(X: Any) -> Table:
     values = _as_array(X)
     if values is None:
         return Table("unknown", len(X))
-    if values.ndim == 1 and values.dtype.kind in NUMERIC:
-        values = values[:, None]
-    if values.ndim == 1:
+    if values.ndim == 1 and values.dtype.kind not in NUMERIC:
         return Table("items", len(values), None, values.tolist())
+    values = values[:, None] if values.ndim == 1 else values
     return Table("dense", len(values), int(np.prod(values.shape[1:])), values)
 
 
@@ -67,20 +66,17 @@ def _read_sparse(X: Any) -> Table:
     if not rows.has_canonical_format:
         rows = rows.copy()  # summing duplicates works in place, and X is the caller's
         rows.sum_duplicates()
-    return Table("sparse", *map(int, rows.shape), rows)
+    return Table("sparse", int(rows.shape[0]), int(rows.shape[1]), rows)
 
 
 def _read_frame(X: Any) -> Table:
     """Read a DataFrame of pandas or polars. A wide one is dense if it is all numbers and not too large."""
-    n_rows, n_columns = map(int, X.shape)
-    if n_columns > 100 and n_rows * n_columns <= MAX_COPIED and all(map(_is_number, X.dtypes)):
-        return Table("dense", n_rows, n_columns, np.asarray(X))
-    columns = X.get_columns() if hasattr(X, "get_columns") else None
-
-    def column(j: int, rows: np.ndarray | slice) -> np.ndarray:
-        return np.asarray(columns[j][rows]) if columns else _pandas_values(X.iloc[:, j].iloc[rows])
-
-    return Table("frame", n_rows, n_columns, column)
+    n, p = map(int, X.shape)
+    if p > 100 and n * p <= MAX_COPIED and all(map(_is_number, X.dtypes)):
+        return Table("dense", n, p, np.asarray(X))
+    if hasattr(X, "iloc"):
+        return Table("frame", n, p, lambda j, rows: _pandas_values(X.iloc[:, j].iloc[rows]))
+    return Table("frame", n, p, lambda j, rows: np.asarray(X[:, j][rows]))
 
 
 def _is_number(dtype: Any) -> bool:
@@ -103,13 +99,12 @@ def _as_array(X: Any) -> np.ndarray | None:
     # numpy would pad every string to the length of the longest, and turn numbers beside text into text.
     first = X[0] if len(X) and isinstance(X[0], (list, tuple)) else X[:1]
     has_text = any(isinstance(cell, (str, bytes)) for cell in first)
-    try:
+    with suppress(ValueError):  # rows of different lengths
         values = np.asarray(X, dtype=object if has_text else None)
         return np.asarray(X, dtype=object) if values.dtype.kind in "US" else values
-    except ValueError:  # rows of different lengths
-        values = np.empty(len(X), dtype=object)
-        values[:] = X
-        return values
+    values = np.empty(len(X), dtype=object)
+    values[:] = X
+    return values
 
 
 def as_number(value: Any) -> float | None:
@@ -121,12 +116,12 @@ def as_number(value: Any) -> float | None:
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return np.nan
     if isinstance(value, datetime):
-        value = value.astimezone(timezone.utc).replace(tzinfo=None) if value.tzinfo else value
+        value = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
         value = np.datetime64(value, "us")
     if isinstance(value, (np.datetime64, np.timedelta64)):
         return float(as_floats(np.asarray(value)))
-    if not isinstance(value, str) and not hasattr(type(value), "__float__"):
-        return None
+    if len(value) > 64 if isinstance(value, str) else not hasattr(type(value), "__float__"):
+        return None  # float() of a long text is slow to fail
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError):
@@ -151,16 +146,13 @@ def row_hashes(table: Table) -> np.ndarray:
 
 
 def kernel_hashes(table: Table) -> np.ndarray:
-    """Hash the cells above the diagonal of a symmetric matrix.
-
-    Cross-validation cuts a smaller square out of a precomputed kernel: whole rows do not survive that,
-    single cells do. The smaller of K[i, j] and K[j, i] is taken, since rounding can tell them apart.
-    """
+    """Hash the cells above the diagonal of a symmetric matrix."""
+    # Cross-validation cuts a smaller square out of a precomputed kernel: whole rows do not survive that,
+    # single cells do. The smaller of K[i, j] and K[j, i] is taken, since rounding can tell them apart.
     kernel = table.data
     if table.form == "sparse":
         return _cell_set(sparse.triu(kernel.minimum(kernel.T), k=1).data.astype(np.float64))
-    parts = []
-    step = max(1, BLOCK // table.n_rows)
+    parts, step = [], BLOCK // table.n_rows + 1
     for start in range(0, table.n_rows, step):
         block = np.minimum(kernel[start : start + step, start:], kernel[start:, start : start + step].T)
         parts.append(_cell_set(block[np.triu(np.ones(block.shape, dtype=bool), k=1)]))
@@ -170,9 +162,8 @@ def kernel_hashes(table: Table) -> np.ndarray:
 def looks_like_kernel(table: Table) -> bool:
     """Whether the table is a square symmetric matrix of numbers, up to rounding."""
     n, X = table.n_rows, table.data
-    if n < 3 or table.n_columns != n or table.form not in ("dense", "sparse"):
-        return False
-    if X.ndim > 2 or X.dtype.kind not in "biuf":
+    square = table.form in ("dense", "sparse") and X.shape == (n, n) and n >= 3
+    if not square or X.dtype.kind not in "biuf":
         return False
     if table.form == "sparse":
         X = X.astype(np.float64)  # truth values cannot be subtracted
@@ -204,11 +195,11 @@ def sketch_overlap(a: np.ndarray, n_a: int, b: np.ndarray, n_b: int) -> float:
 
 def _hashed_cells(table: Table) -> Iterator[tuple[slice, int, np.ndarray]]:
     """Yield (rows, first column, cell hashes): blocks of rows, or one column at a time."""
-    n, p, X = table.n_rows, table.n_columns, table.data
+    n, p, X = table.n_rows, table.n_columns or 0, table.data
     if table.form == "items":
         yield slice(0, n), 0, _hash_objects(X)[:, None]
     elif table.form == "dense" and X.dtype.kind in NUMERIC:
-        step = max(1, BLOCK // max(1, p))
+        step = BLOCK // max(1, p) + 1
         for start in range(0, n, step):
             rows = slice(start, min(n, start + step))
             yield rows, 0, _hash_floats(as_floats(X[rows]).reshape(rows.stop - start, p))
@@ -232,7 +223,7 @@ def _sparse_sums(X: Any) -> np.ndarray:
     """Sum the cell hashes of each row of a CSR matrix; zero cells would add zero."""
     sums = np.zeros((2, X.shape[0]), dtype=np.uint64)
     multipliers = _multipliers(0, X.shape[1])
-    step = max(1, BLOCK * X.shape[0] // max(1, X.nnz))
+    step = BLOCK * X.shape[0] // max(1, X.nnz) + 1
     for start in range(0, X.shape[0], step):
         ends = X.indptr[start : start + step + 1]
         stored = slice(ends[0], ends[-1])
@@ -254,23 +245,18 @@ def _hash_floats(values: np.ndarray) -> np.ndarray:
 
 
 def _hash_objects(values: list) -> np.ndarray:
-    try:
+    distinct = values
+    with suppress(TypeError):  # something that cannot be a key, such as a dict
         distinct = list(set(values))
-    except TypeError:  # something that cannot be a key, such as a dict
-        distinct = values
-    numbers = np.array([as_number(value) for value in distinct], dtype=object)
-    is_text = np.array([number is None for number in numbers], dtype=bool)
-    hashes = _hash_floats(np.where(is_text, 0.0, numbers).astype(np.float64))
-    hashes[is_text] = [_hash_text(_text(distinct[i])) for i in np.flatnonzero(is_text)]
+    numbers = [as_number(value) for value in distinct]
+    hashes = _hash_floats(np.array(numbers, dtype=np.float64))  # None becomes NaN, for the moment
+    for i in (i for i, number in enumerate(numbers) if number is None):
+        content = _text(distinct[i]).encode("utf-8", "surrogatepass")
+        hashes[i] = int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
     if distinct is values:
         return hashes
     known = dict(zip(distinct, hashes.tolist(), strict=True))
     return np.fromiter(map(known.__getitem__, values), dtype=np.uint64, count=len(values))
-
-
-def _hash_text(text: str) -> int:
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little")
 
 
 def _text(value: Any) -> str:

@@ -46,7 +46,7 @@ def numeric_view(table: Table, rows: np.ndarray, max_columns: int) -> tuple[np.n
     if table.form == "sparse":
         values = _sparse_view(table.data[rows], max_columns)
         return values, np.zeros(values.shape[1], dtype=bool)
-    columns = choose(table.n_columns, max_columns)
+    columns = choose(table.n_columns or 0, max_columns)
     if table.form == "dense" and table.data.dtype.kind in NUMERIC:
         # Indexing all axes at once gathers the chosen pixels of an image, and only those.
         place = np.unravel_index(columns, table.data.shape[1:])
@@ -179,6 +179,7 @@ def cell_shares(values: np.ndarray, categorical: np.ndarray) -> dict[str, float]
 
 def standardise(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return Z (n, q) and the standard deviations (q,) of its columns before."""
+    values = complete(values)
     largest = np.abs(values).max(axis=0, initial=0.0)
     largest[largest == 0] = 1.0
     scaled = values / largest  # so that squares of huge values stay finite

@@ -112,7 +112,7 @@ class TransferOptimizer:
             self.surrogate.fit([self._encode(task) for task in self._tasks])
             self._fitted = True
         members = self._members(pool)
-        posterior = self._posterior(n)
+        belief = self._belief()
         proposals: list[Proposal] = []
         for _ in range(n):
             if members is not None and not members.fresh(self._seen):
@@ -120,31 +120,28 @@ class TransferOptimizer:
                     break
                 members = None  # the finite space is used up: repeat
                 self._seen.clear()
-            proposal, posterior = self._propose_one(members, posterior)
+            proposal, belief = self._propose_one(members, belief)
             proposals.append(proposal)
         return proposals
 
-    def _propose_one(
-        self, members: _Pool | None, posterior: Posterior | None
-    ) -> tuple[Proposal, Posterior | None]:
+    def _propose_one(self, members: _Pool | None, belief: _Belief | None) -> tuple[Proposal, _Belief | None]:
         # A stream of its own for each trial: a search that is taken up again draws the same.
         rng = np.random.default_rng([self._seed, self._asked])
         params, origin = self._warm(members)
-        if params is None and posterior is not None:
-            params, origin = self._improve(members, posterior, rng), "model"
+        if params is None and belief is not None:
+            params, origin = self._improve(members, belief, rng), "model"
         if params is None:
             params, origin = self._explore(members, rng)
         mean = std = math.nan
-        if posterior is not None:
+        if belief is not None:
             code = self.space.encode([params])
-            means, stds = posterior.predict(code)
-            mean, std = float(means[0]), float(stds[0])
-            posterior = posterior.condition(code, means)
+            [mean], [std] = belief.posterior.predict(code)
+            belief = belief.expect(code)
         key = params_identity(params)
         self._seen.add(key)
         self._pending[key] = params
         self._asked += 1
-        return Proposal(params, origin, mean, std), posterior
+        return Proposal(params, origin, float(mean), float(std)), belief
 
     def _members(self, pool: Sequence[Mapping[str, Any]] | None) -> _Pool | None:
         """What can be enumerated: the caller's pool, or a small finite space."""
@@ -169,19 +166,18 @@ class TransferOptimizer:
         return None, ""
 
     def _improve(
-        self, members: _Pool | None, posterior: Posterior, rng: np.random.Generator
+        self, members: _Pool | None, belief: _Belief, rng: np.random.Generator
     ) -> dict[str, Any] | None:
         """Maximise log EI among what is new; None if the search met nothing new."""
-        codes, z = self._target().theta, self._target().z
-        best = float(np.nanmax(z))
 
         def acquisition(theta: np.ndarray) -> np.ndarray:
-            return log_expected_improvement(*posterior.predict(theta), best)
+            return log_expected_improvement(*belief.posterior.predict(theta), belief.best)
 
         if members is not None:
             fresh = members.fresh(self._seen)
             return members.params[fresh[int(np.argmax(acquisition(members.codes[fresh])))]]
-        near = codes[np.argsort(-np.nan_to_num(z, nan=-np.inf), kind="stable")[:5]]
+        target = self._target()
+        near = target.theta[np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")[:5]]
         candidates = self.space.decode(maximise(acquisition, self.space, rng, near=near))
         return next((p for p in candidates if params_identity(p) not in self._seen), None)
 
@@ -243,15 +239,29 @@ class TransferOptimizer:
         past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
         return EncodedTask(codes, task.scores[kept], self.space.categorical, past, task.id)
 
-    def _posterior(self, n: int) -> Posterior | None:
+    def _belief(self) -> _Belief | None:
+        """What the surrogate believes once it has seen enough, trials under way included."""
         target = self._target()
         if np.isfinite(target.z).sum() < max(1, self.surrogate.n_initial):
             return None
         posterior = self.surrogate.posterior(target)
-        if posterior is not None and self._pending:
-            codes = self.space.encode(list(self._pending.values()))
-            posterior = posterior.condition(codes, posterior.predict(codes)[0])
-        return posterior
+        if posterior is None:
+            return None
+        belief = _Belief(posterior, float(np.nanmax(target.z)))
+        return belief.expect(self.space.encode(list(self._pending.values()))) if self._pending else belief
+
+
+@dataclass(frozen=True)
+class _Belief:
+    """A posterior and the score to beat."""
+
+    posterior: Posterior
+    best: float
+
+    def expect(self, codes: np.ndarray) -> _Belief:
+        """As if the trials at `codes`, still under way, had turned out as predicted."""
+        means, _ = self.posterior.predict(codes)
+        return _Belief(self.posterior.condition(codes, means), max(self.best, float(means.max())))
 
 
 class _Pool:

@@ -22,12 +22,9 @@ from sktransfer import _meta_features as mf
 MAX_CLASS_RATIOS = 50
 MAX_SAMPLE_COLUMNS = 200
 MIN_LANDMARK_ROWS = 6
-IDENTIFYING = 0.98  # see `DatasetProfile._needs_order`
+IDENTIFYING = 0.995  # see `DatasetProfile._needs_order`
 T = TypeVar("T")
-
-
-def _no_hashes() -> np.ndarray:
-    return np.empty(0, dtype=np.uint64)
+_no_hashes = partial(np.empty, 0, dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +132,7 @@ class DatasetProfile:
 
     @property
     def _needs_order(self) -> bool:
-        """Whether distinct rows become alike without the order of columns, and so would unrelated ones."""
+        """Whether rows become alike without the order of columns; strangers would, about twice as often."""
         return self.n_distinct < IDENTIFYING * self.n_ordered
 
 
@@ -168,8 +165,11 @@ def profile(X: Any, y: Any = None, *, keep: str = "sketch") -> DatasetProfile:
 
 def _look(X: Any, y: Any, keep: str) -> DatasetProfile:
     look = _Attempts()
-    table = look("read X", lambda: fp.read_table(X)) or look("count the rows of X", lambda: _rows_only(X))
-    table = table or fp.Table("unknown", 0)
+    table = (
+        look("read X", lambda: fp.read_table(X))
+        or look("count the rows of X", lambda: fp.Table("unknown", len(X)))
+        or fp.Table("unknown", 0)
+    )
     if look("see whether X is a kernel", lambda: fp.looks_like_kernel(table)):
         table = replace(table, is_kernel=True, n_columns=None)
     rows = mf.choose(table.n_rows, mf.MAX_ROWS)
@@ -206,10 +206,6 @@ class _Attempts:
             return None
 
 
-def _rows_only(X: Any) -> fp.Table:
-    return fp.Table("unknown", int(X.shape[0] if getattr(X, "shape", None) else len(X)))
-
-
 def _remarks(table: fp.Table, target: mf.Target) -> list[str]:
     """Say what cannot be seen although nothing failed."""
     remarks = []
@@ -225,7 +221,7 @@ def _remarks(table: fp.Table, target: mf.Target) -> list[str]:
         remarks.append(f"X has {table.data.ndim} dimensions: each row is flattened.")
     if target.n_outputs > 1:
         remarks.append(f"y has {target.n_outputs} outputs: meta-features only describe the first.")
-    if target.values is not None and np.isnan(target.values[:, 0]).any():
+    if target.values is not None and not np.isfinite(target.values[:, 0]).all():
         remarks.append("y has missing values: rows without a target are left out.")
     return remarks
 
@@ -234,10 +230,10 @@ def _fingerprint(table: fp.Table) -> dict[str, Any]:
     if table.form == "unknown":
         return {}
     if table.is_kernel:
-        return dict(zip(("fingerprint", "n_distinct"), fp.sketch(fp.kernel_hashes(table)), strict=True))
+        cells, n_cells = fp.sketch(fp.kernel_hashes(table))
+        return {"fingerprint": cells, "n_distinct": n_cells}
     (free, n_free), (ordered, n_ordered) = map(fp.sketch, fp.row_hashes(table))
-    found = {"fingerprint": free, "n_distinct": n_free}
-    return found | {"ordered_fingerprint": ordered, "n_ordered": n_ordered}
+    return {"fingerprint": free, "n_distinct": n_free, "ordered_fingerprint": ordered, "n_ordered": n_ordered}
 
 
 def _meta_features(look: _Attempts, table: fp.Table, rows: np.ndarray, target: mf.Target) -> dict[str, float]:
@@ -253,11 +249,13 @@ def _meta_features(look: _Attempts, table: fp.Table, rows: np.ndarray, target: m
     if not table.n_columns:
         return found
     view = look("read X as numbers", lambda: mf.numeric_view(table, rows, mf.MAX_COLUMNS))
-    scaled = view and look("standardise X", lambda: mf.standardise(mf.complete(view[0])))
-    if not scaled:
+    if view is None:
+        return found
+    add("the cells", partial(mf.cell_shares, *view))
+    scaled = look("standardise X", partial(mf.standardise, view[0]))
+    if scaled is None:
         return found
     Z, std = scaled
-    add("the cells", lambda: mf.cell_shares(*view))
     add("the columns", lambda: mf.column_shape(Z))
     add("the pairs of columns", lambda: mf.column_pairs(Z, std))
     add("the principal components", lambda: mf.principal_components(Z))
@@ -269,8 +267,8 @@ def _landmarks(look: _Attempts, Z: np.ndarray, target: mf.Target) -> dict[str, f
         return {}
     labelled = np.isfinite(target.values[:, 0])
     classes = target.ratios is not None
-    Z, t = Z[labelled], target.values[labelled, 0]
-    t = t if classes else mf.to_unit_interval(t)
+    t = target.values[labelled, 0]
+    Z, t = Z[labelled], t if classes else mf.to_unit_interval(t)
     if len(t) < MIN_LANDMARK_ROWS or not Z.shape[1] or np.ptp(t) == 0:
         look.notes.append("There are too few rows, or X or y does not vary: there are no landmark scores.")
         return {}

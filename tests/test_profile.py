@@ -10,7 +10,7 @@ import sys
 import time
 import tracemalloc
 import warnings
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -257,14 +257,13 @@ def test_keep_is_checked(keep):
 def test_nothing_is_modified_nor_drawn():
     X, y, holes = mixed_frame(), pd.Series(LABELS), HOLES.copy()
     unsorted = sparse.csr_matrix(([1.0, 2.0, 3.0], [1, 0, 1], [0, 3, 3]), shape=(2, 2))
-    np.random.seed(3)
-    state = np.random.get_state()[1].copy()
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
     profile(X, y, keep="sample"), profile(holes, HOLES[:, 0]), profile(unsorted)
     pd.testing.assert_frame_equal(X, mixed_frame())
     pd.testing.assert_series_equal(y, pd.Series(LABELS))
     np.testing.assert_array_equal(holes, HOLES)
     assert unsorted.indices.tolist() == [1, 0, 1]
-    np.testing.assert_array_equal(np.random.get_state()[1], state)
+    np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
 # --- the fingerprint -------------------------------------------------------------------------------
@@ -316,8 +315,8 @@ def test_mixed_cells_agree():
     np.testing.assert_array_equal(
         profile(frame).fingerprint, profile(frame.astype(object).to_numpy().tolist()).fingerprint
     )
-    rome = datetime(2020, 1, 1, tzinfo=timezone.utc)
-    assert fp.as_number(rome) == fp.as_number(np.datetime64("2020-01-01")) == 1577836800e6
+    moment = datetime(2020, 1, 1, tzinfo=UTC)
+    assert fp.as_number(moment) == fp.as_number(np.datetime64("2020-01-01")) == 1577836800e6
 
 
 def test_order_of_rows_and_columns_does_not_matter():
@@ -358,12 +357,22 @@ dicts = [{"a": i, "b": {i, "x", "y", "z"}} for i in range(9)]
 profiles = profile(rows, [f"class {i % 2}" for i in range(30)]), profile(dicts), profile(rows, keep="sample")
 found = json.dumps([p.to_dict() for p in profiles])
 """
+NO_PANDAS = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "pandas":
+            raise ImportError(name)
+sys.meta_path.insert(0, Finder())
+sys.path.insert(0, sys.argv[1])
+"""
 
 
 def test_same_in_another_process_that_has_no_pandas():
-    code = f"import sys; sys.path.insert(0, sys.argv[1]); sys.modules['pandas'] = None\n{PROFILES}\nprint(found)"
-    environment, here = {**os.environ, "PYTHONHASHSEED": "7"}, {}
-    run = subprocess.run([sys.executable, "-c", code, str(ROOT)], env=environment, capture_output=True, check=True)
+    command = [sys.executable, "-c", NO_PANDAS + PROFILES + "print(found)", str(ROOT)]
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    run = subprocess.run(command, env=environment, capture_output=True, check=True)
+    here = {}
     exec(PROFILES, here)
     assert run.stdout.decode().strip() == here["found"]
 

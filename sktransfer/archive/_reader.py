@@ -1,7 +1,7 @@
 """A reader of record files that cannot run code.
 
 A record is a pickle, so that ``joblib.load`` opens it; but a pickle is a program, and one from a
-stranger can do anything. Three walls, each enough by itself to keep a file from running code:
+stranger can do anything. Three walls, of which each of the first two keeps a file from running code:
 
 1. the stream is looked through before anything is made of it, and may hold only the few operations
    that `joblib.dump` writes for str, numbers, None, lists and dicts;
@@ -28,14 +28,14 @@ from sktransfer.archive._format import record_to_task
 from sktransfer.task import Task
 
 MAX_BYTES = 64 * 2**20
-"""Size of a record file. A thousand trials take about 200 kB."""
+"""Size of a record file. A thousand trials take about 100 kB, a sample of 1000 rows at most 2 MB."""
 
 MAX_STEPS = 4_000_000
 """Operations other than numbers in one file: a few seconds of reading at most."""
 
 CACHED_RECORDS, CACHED_BYTES = 4096, 64 * 2**20
 
-_LONG_BYTES = 9  # a length of 9 bytes is an integer of 64 bits without a sign
+_LONG_BYTES = 9  # of an integer: 64 bits and, above 2**63, a byte for the sign
 
 # Most of a record are numbers. Many at once: NONE, NEWTRUE, NEWFALSE, MARK; BININT1; BININT2; BININT;
 # BINFLOAT; LONG1 of the two lengths that a hash has.

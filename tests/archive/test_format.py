@@ -2,6 +2,7 @@
 
 import enum
 import math
+import pickle
 from collections import OrderedDict
 from dataclasses import fields, replace
 from importlib import metadata
@@ -133,6 +134,7 @@ WRONG = {
     "metrics as text": (("metrics",), "score"),
     "metrics as numbers": (("metrics",), [1]),
     "profile as list": (("profile",), []),
+    "profile with a number as key": (("profile",), {"a": {1: 2}}),
     "versions as list": (("versions",), []),
     "versions as numbers": (("versions",), {"numpy": 2}),
     "space as list": (("space",), []),
@@ -212,6 +214,7 @@ def test_newer_format(archive, tasks_directory, make_task):
     with pytest.raises(NewerFormatError, match=f"format {newer}.*up to {TASK_FORMAT}") as error:
         archive["new"]
     assert (error.value.found, error.value.known) == (newer, TASK_FORMAT)
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
     assert (tasks_directory / "new.joblib").read_bytes() == data
 
 

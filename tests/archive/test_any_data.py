@@ -1,0 +1,96 @@
+"""Any plain data come back as they were, and no damage does more than make a file unreadable."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sktransfer._values import identity
+from sktransfer.archive import _files, _reader
+from sktransfer.archive._format import LARGEST, SMALLEST, record_to_task, task_to_record
+from sktransfer.task import Task
+
+texts = st.text(max_size=8)
+scalars = st.none() | st.booleans() | st.integers(SMALLEST, LARGEST) | st.floats() | texts
+plain_data = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(texts, inner, max_size=5),
+    max_leaves=50,
+)
+
+
+@settings(deadline=None)
+@given(plain_data)
+def test_plain_data_round_trip(data):
+    assert repr(_reader.loads_plain(_files.dump(data))) == repr(data)  # tells 1, 1.0 and True apart
+
+
+@settings(deadline=None)
+@given(plain_data)
+def test_what_python_pickles_is_read_too(data):
+    assert repr(_reader.loads_plain(pickle.dumps(data, protocol=4))) == repr(data)
+
+
+@pytest.mark.parametrize("length", [254, 255, 256, 257, 65_535, 65_536, 300_000])
+def test_long_texts_and_many_of_them(length):
+    """Each length of text has its own operation, and so has each number of a memo entry."""
+    data = {"x" * length: ["é" * length] * 2, "names": [str(n) for n in range(length // 100)] * 2}
+    assert _reader.loads_plain(_files.dump(data)) == data
+
+
+RECORD = _files.dump(
+    task_to_record(
+        Task.from_trials(
+            {"C": [1, 2.5, None], "kernel": ["rbf", "x" * 300]},
+            [({"C": 1, "kernel": "rbf"}, 0.5), ({"C": None, "kernel": "x" * 300}, float("nan"))],
+            {"sketch": [0.5, 1.5], "rows": 2**40, "flag": True},
+            id="one",
+            created="2025-01-02T03:04:05+00:00",
+        )
+    )
+)
+places = st.integers(0, len(RECORD) - 1)
+kinds = st.sampled_from(["set", "insert", "delete", "cut"])
+damages = st.lists(st.tuples(places, kinds, st.binary(min_size=1, max_size=3)))
+
+
+def damage(data, damages):
+    data = bytearray(data)
+    for place, kind, other in damages:
+        if kind == "set":
+            data[place : place + len(other)] = other
+        elif kind == "insert":
+            data[place:place] = other
+        else:
+            del data[place : place + len(other) if kind == "delete" else None]
+    return bytes(data)
+
+
+def read(data):
+    """The task in these bytes, or why there is none. Nothing but a ValueError may come of it."""
+    try:
+        return record_to_task(_reader.loads_plain(data))
+    except ValueError as error:
+        return str(error)
+
+
+@settings(deadline=None, max_examples=500)
+@given(damages)
+def test_damage_gives_an_error_or_a_sound_task(damages):
+    outcome = read(damage(RECORD, damages))
+    if isinstance(outcome, str):
+        assert 0 < len(outcome) < 500
+    else:
+        record = _reader.loads_plain(damage(RECORD, damages))
+        assert all(
+            identity(record[name]) == identity(value) for name, value in task_to_record(outcome).items()
+        )
+        assert all(np.isfinite(trial.score) == (trial.status == "ok") for trial in outcome.trials)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.binary(max_size=200))
+def test_any_bytes_after_a_good_start(data):
+    assert 0 < len(read(b"\x80\x04" + data)) < 500  # no record is that short

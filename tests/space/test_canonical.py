@@ -1,0 +1,136 @@
+"""Canonical names, values held fixed, and past tasks in today's coordinates."""
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform, randint
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeClassifier
+
+from sktransfer import Space, Task
+from sktransfer.space.axis import UNKNOWN
+from sktransfer.space.past import encode_past
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name"),
+    [
+        (SVC(), "C"),
+        (make_pipeline(StandardScaler(), SVC()), "svc__C"),
+        (Pipeline([("scale", StandardScaler()), ("clf", SVC())]), "clf__C"),
+        (Pipeline([("outer", Pipeline([("clf", SVC())]))]), "outer__clf__C"),
+    ],
+)
+def test_one_parameter_has_one_name(estimator, name):
+    space = Space.parse({name: [1, 2]}, estimator)
+    assert space.canonical == {name: "SVC.C"}
+    assert space.predictors == ["SVC"]
+
+
+def test_a_searched_step_owns_its_parameters():
+    pipeline = Pipeline([("clf", SVC())])
+    spec = [
+        {"clf": [SVC()], "clf__C": [1, 2]},
+        {"clf": [RandomForestClassifier()], "clf__max_depth": [1, 2]},
+    ]
+    space = Space.parse(spec, pipeline)
+    assert space.canonical["clf__C"] == "SVC.C"
+    assert space.canonical["clf__max_depth"] == "RandomForestClassifier.max_depth"
+    assert space.predictors == ["RandomForestClassifier", "SVC"]
+
+
+def test_two_of_a_kind_are_told_apart():
+    vote = VotingClassifier([("a", SVC()), ("b", SVC())])
+    names = Space.parse({"a__C": [1], "b__C": [1], "a__gamma": [1]}, vote).canonical
+    assert names["a__C"] != names["b__C"]
+    assert names["a__gamma"] == "SVC.gamma"
+
+
+def test_wrappers():
+    target = TransformedTargetRegressor(SVR())
+    assert Space.parse({"regressor__C": [1]}, target).predictors == ["SVR"]
+    boosted = AdaBoostClassifier(DecisionTreeClassifier())
+    assert Space.parse({"estimator__max_depth": [1]}, boosted).predictors == ["AdaBoostClassifier"]
+
+
+def test_fixed_values_are_known():
+    space = Space.parse({"svc__C": [1]}, make_pipeline(StandardScaler(), SVC(kernel="poly", degree=5)))
+    assert space.fixed["SVC.kernel"] == "poly"
+    assert space.fixed["SVC.degree"] == 5
+    assert "SVC.C" not in space.fixed
+
+
+@pytest.mark.parametrize(
+    ("estimator", "name", "hint"),
+    [
+        (SVC(), "gama", "'gamma'"),
+        (make_pipeline(StandardScaler(), SVC()), "svc__c", "'svc__C'"),
+        (make_pipeline(StandardScaler(), SVC()), "SVC__C", "'svc__C'"),
+        (SVC(), "xxxxxxxx", "Known names"),
+    ],
+)
+def test_unknown_names_get_the_nearest_one(estimator, name, hint):
+    with pytest.raises(ValueError, match=r"Invalid parameter") as caught:
+        Space.parse({name: [1]}, estimator)
+    assert repr(name) in str(caught.value)
+    assert hint in str(caught.value)
+
+
+# -- the past --------------------------------------------------------------------------------------
+
+
+def test_the_past_is_matched_by_canonical_names():
+    past = Task.from_trials(
+        {"C": loguniform(1e-3, 1e3)}, [({"C": 1.0}, 0.9), ({"C": 1e6}, 0.1)], estimator=SVC()
+    )
+    today = Space.parse(
+        {"clf__C": loguniform(1e-3, 1e3), "clf__kernel": ["rbf", "poly"]},
+        Pipeline([("clf", SVC())]),
+    )
+    codes, kept = encode_past(today, past)
+    assert kept.tolist() == [0, 1]
+    c, kernel = (today.column_names().index(name) for name in ("clf__C", "clf__kernel"))
+    assert codes[:, c] == pytest.approx([0.5, 1.5])  # out of bounds by its distance
+    assert codes[:, kernel] == pytest.approx(0.25)  # not tuned then: the estimator's own "rbf"
+
+
+def test_trials_with_another_category_than_todays_are_left_out():
+    past = Task.from_trials(
+        {"C": [1, 10], "kernel": ["rbf", "linear"]},
+        [({"C": 1, "kernel": "rbf"}, 0.9), ({"C": 10, "kernel": "linear"}, 0.8)],
+        estimator=SVC(),
+    )
+    codes, kept = encode_past(Space.parse({"C": [1, 10]}, SVC(kernel="linear")), past)
+    assert kept.tolist() == [1]
+    assert codes.tolist() == [[1.0]]
+
+
+def test_a_number_that_is_fixed_today_leaves_no_trial_out():
+    past = Task.from_trials(
+        {"C": [1, 10], "degree": [2, 3]}, [({"C": 1, "degree": 2}, 0.9)], estimator=SVC()
+    )
+    assert len(encode_past(Space.parse({"C": [1, 10]}, SVC(degree=3)), past)[1]) == 1
+
+
+def test_a_bare_table_is_matched_by_its_own_names():
+    past = Task.from_trials({"C": [1, 10]}, [({"C": 10}, 0.5)])
+    for space in (Space.parse({"C": [1, 10]}), Space.parse({"C": [1, 10]}, SVC())):
+        assert encode_past(space, past)[0].tolist() == [[1.0]]
+
+
+def test_what_is_not_known_is_in_the_middle_or_no_category():
+    past = Task.from_trials({"a": [1, 10]}, [({"a": 10}, 0.5)])
+    codes, _ = encode_past(Space.parse({"a": [1, 10], "b": [1, 2, 3], "c": ["x", "y"]}), past)
+    assert codes.tolist() == [[1.0, 0.5, UNKNOWN]]
+
+
+def test_the_past_finds_its_branch():
+    spec = [{"kernel": ["rbf"], "gamma": [0.1, 1]}, {"kernel": ["poly"], "degree": randint(2, 5)}]
+    space = Space.parse(spec, SVC())
+    trials = [({"kernel": "poly", "degree": 3}, 0.5), ({"kernel": "rbf", "gamma": 1}, 0.6)]
+    codes, _ = encode_past(space, Task.from_trials(spec, trials, estimator=SVC()))
+    assert space.branch_of(codes).tolist() == [1, 0]
+    assert np.isfinite(codes).all()

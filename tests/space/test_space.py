@@ -1,0 +1,302 @@
+"""`Space`: what it accepts, how it encodes, and what it refuses."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import ParameterGrid
+from sklearn.svm import SVC
+
+from sktransfer import Space
+from sktransfer._values import identity, params_identity
+from sktransfer.space.axis import UNKNOWN, Continuous, Integers, Ordered
+
+# -- two hundred random spaces ---------------------------------------------------------------------
+
+numbers = st.one_of(
+    st.integers(-1000, 1000),
+    st.floats(-1e6, 1e6, allow_nan=False).map(lambda x: float(f"{x:.6g}")),
+    st.integers(0, 100).map(np.int64),
+    st.floats(0.001, 100).map(np.float64),
+)
+anything = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from(["rbf", "linear", "sqrt", "auto"]),
+    st.tuples(st.integers(1, 50), st.integers(1, 50)),
+    st.just(SVC()),
+    st.just(LogisticRegression(C=3.0)),
+    st.integers(1, 9),
+    st.just(np.bool_(True)),
+    st.just(np.str_("numpy string")),
+)
+
+
+@st.composite
+def distributions(draw):
+    low = draw(st.floats(1e-6, 10).map(lambda x: float(f"{x:.3g}")))
+    factor = draw(st.sampled_from([2.0, 10.0, 1e3, 1e6]))
+    integer = draw(st.integers(0, 20))
+    return draw(
+        st.sampled_from(
+            [
+                stats.loguniform(low, low * factor),
+                stats.uniform(low - 5, factor),
+                stats.randint(integer, integer + int(min(factor, 1000))),
+                stats.norm(low, factor),
+                stats.expon(scale=low),
+                stats.gamma(2.0, scale=low),
+                stats.beta(2, 3),
+                stats.poisson(low + 1),
+                stats.geom(0.3),
+                stats.truncnorm(-2, 2, loc=low, scale=1),
+                stats.lognorm(1.0, scale=low),
+            ]
+        )
+    )
+
+
+entries = st.one_of(
+    st.lists(numbers, min_size=1, max_size=6),
+    st.lists(anything, min_size=1, max_size=5),
+    st.lists(numbers, min_size=1, max_size=6).map(lambda values: np.array(values, dtype=float)),
+    st.just(range(1, 6)),
+    distributions(),
+)
+names = st.sampled_from(["a", "b", "c", "d", "step__e", "step__deep__f"])
+branches = st.dictionaries(names, entries, min_size=1, max_size=5)
+spaces = st.one_of(branches, st.lists(branches, min_size=1, max_size=3))
+
+
+def is_plain(value):
+    return not isinstance(value, np.generic)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(spec=spaces, seed=st.integers(0, 2**31))
+def test_random_spaces(spec, seed):
+    space = Space.parse(spec)
+    sampled = space.sample(20, seed)
+    assert sampled == space.sample(20, seed)
+    codes = space.encode(sampled)
+    assert codes.shape == (20, space.n_columns)
+    assert (codes >= 0).all()
+    assert (codes <= 1).all()
+    back = space.decode(codes)
+    for params, other in zip(sampled, back, strict=True):
+        assert params_identity(params) == params_identity(other)
+        assert all(is_plain(value) for value in other.values())
+        assert params.keys() in [branch.keys() for branch in space.branches]
+    assert space.decode(space.encode(sampled[0])).keys() == sampled[0].keys()
+    np.testing.assert_allclose(space.snap(codes), codes, atol=1e-9)
+    for params in sampled:
+        assert any(belongs(params, branch) for branch in space.branches)
+    if space.size is not None and space.size <= 500:
+        grid = space.grid()
+        assert len(grid) == space.size
+        assert {params_identity(p) for p in sampled} <= {params_identity(p) for p in grid}
+
+
+def belongs(params, branch):
+    """The configuration is made of values that the branch allows."""
+    if params.keys() != branch.keys():
+        return False
+    for name, entry in branch.items():
+        if isinstance(entry, list):
+            if identity(params[name]) not in {identity(value) for value in entry}:
+                return False
+        else:
+            low, high = entry.support()
+            if not low <= params[name] <= high:
+                return False
+            if hasattr(entry, "pmf") and not isinstance(params[name], int):
+                return False
+    return True
+
+
+@settings(max_examples=100, deadline=None)
+@given(spec=st.dictionaries(names, st.lists(anything | numbers, min_size=1, max_size=4), min_size=1, max_size=3))
+def test_grid_is_in_the_order_of_parameter_grid(spec):
+    ours, theirs = Space.parse(spec).grid(), list(ParameterGrid(spec))
+    assert [list(p.items()) for p in map(dict, ours)] == [
+        [(name, value) for name, value in p.items()] for p in theirs
+    ] or [params_identity(p) for p in ours] == [params_identity(p) for p in theirs]
+
+
+# -- scales ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([0.001, 0.01, 0.1, 1], "log"),
+        ([1, 2, 4, 8, 16], "log"),
+        ([1, 3, 10, 30, 100], "log"),
+        ([1, 2, 3, 4], "linear"),
+        ([50, 100, 150], "linear"),
+        ([0, 0.5, 1], "linear"),
+        ([0, 0.001, 0.01, 0.1, 1], "rank"),
+        ([10, 1000], "log"),
+        ([1, 2], "linear"),
+    ],
+)
+def test_lists_of_numbers_are_spaced_as_they_are_meant(values, scale):
+    axis = Ordered(values)
+    assert axis.scale == scale
+    assert axis.encode(values).tolist() == sorted(axis.encode(values))
+    assert axis.decode(axis.encode(values)) == values
+
+
+@pytest.mark.parametrize(
+    ("distribution", "scale"),
+    [
+        (stats.loguniform(1e-3, 1e3), "log"),
+        (stats.uniform(2, 3), "linear"),
+        (stats.norm(), "quantile"),
+        (stats.expon(), "quantile"),
+        (stats.beta(1, 1), "linear"),
+    ],
+)
+def test_a_distribution_contributes_its_own_scale(distribution, scale):
+    axis = Continuous(distribution)
+    assert axis.scale == scale
+    u = np.linspace(0.01, 0.99, 7)
+    np.testing.assert_allclose(distribution.cdf(axis.decode(u)), u, atol=1e-5)
+
+
+def test_integers_own_equal_shares():
+    axis = Integers(stats.randint(1, 5))
+    values = axis.decode(np.linspace(0, 1, 4001))
+    counts = np.bincount(values)[1:]
+    assert (np.abs(counts - 1000) <= 2).all()
+
+
+def test_sampling_follows_the_distributions():
+    space = Space.parse({"C": stats.loguniform(1e-3, 1e3), "k": stats.randint(0, 4), "s": ["a", "b"]})
+    drawn = space.sample(4000, 0)
+    logs = np.log10([p["C"] for p in drawn])
+    assert abs(np.mean(logs)) < 0.1
+    assert stats.kstest((logs + 3) / 6, "uniform").pvalue > 1e-3
+    assert set(p["k"] for p in drawn) == {0, 1, 2, 3}
+    assert abs(np.mean([p["s"] == "a" for p in drawn]) - 0.5) < 0.05
+
+
+def test_a_value_out_of_bounds_keeps_its_distance():
+    space = Space.parse({"C": stats.loguniform(1e-2, 1e2), "n": [10, 20, 30], "k": stats.randint(0, 10)})
+    column = {name: i for i, name in enumerate(space.column_names())}
+    assert space.encode_column(column["C"], [1e4])[0] == pytest.approx(1.5)
+    assert space.encode_column(column["C"], [1e-4])[0] == pytest.approx(-0.5)
+    assert space.encode_column(column["n"], [50, 15]).tolist() == pytest.approx([2.0, 0.25])
+    assert space.encode_column(column["k"], [19])[0] == pytest.approx(1.95)
+    assert space.encode_column(column["C"], ["scale"])[0] == UNKNOWN
+
+
+# -- branches --------------------------------------------------------------------------------------
+
+
+def test_branches_share_axes_of_one_kind():
+    spec = [
+        {"kernel": ["rbf"], "C": [0.1, 1, 10], "gamma": stats.loguniform(1e-3, 1)},
+        {"kernel": ["linear"], "C": [1, 100], "gamma": ["scale"]},
+    ]
+    space = Space.parse(spec)
+    assert space.names.count("C") == 1
+    assert space.names.count("gamma") == 2  # a scale and categories do not mix
+    one = space.encode({"kernel": "rbf", "C": 1, "gamma": 0.1})
+    two = space.encode({"kernel": "linear", "C": 1, "gamma": "scale"})
+    c = space.column_names().index("C")
+    assert one[c] == two[c]
+    for params in space.sample(200, 0):
+        assert params["C"] in (spec[0]["C"] if params["kernel"] == "rbf" else spec[1]["C"])
+
+
+def test_each_branch_is_drawn_as_often():
+    space = Space.parse([{"a": [1]}, {"b": list(range(100))}])
+    share = np.mean(["a" in params for params in space.sample(2000, 0)])
+    assert abs(share - 0.5) < 0.05
+
+
+def test_snap_stays_in_the_branch():
+    space = Space.parse([{"a": [1, 2]}, {"a": [5, 6], "b": ["x", "y"]}])
+    rng = np.random.default_rng(0)
+    wild = rng.normal(0.5, 1, (300, space.n_columns))
+    wild[:, 0] = np.where(wild[:, 0] < 0.5, 0.25, 0.75)
+    for row, params in zip(wild, space.decode(wild), strict=True):
+        assert params["a"] in ([1, 2] if row[0] == 0.25 else [5, 6])
+        assert ("b" in params) == (row[0] == 0.75)
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+def test_values_reach_the_estimator_as_plain_python():
+    spec = {
+        "C": np.logspace(-2, 2, 5),
+        "gamma": [np.float32(0.5), "scale"],
+        "degree": np.array([2, 3]),
+        "shrinking": [np.bool_(True), False],
+    }
+    for params in Space.parse(spec, SVC()).grid():
+        assert type(params["C"]) is float
+        assert type(params["degree"]) is int
+        assert type(params["shrinking"]) is bool
+        assert type(params["gamma"]) in (float, str)
+
+
+def test_tuples_none_and_estimators_survive():
+    spec = {"a": [(1, 2), None, (3,)], "b": [SVC(C=1.0), SVC(C=2.0), RandomForestClassifier()]}
+    space = Space.parse(spec)
+    assert space.size == 9
+    for params in space.grid():
+        back = space.decode(space.encode(params))
+        assert back["a"] == params["a"]
+        assert back["b"] is params["b"]
+
+
+def test_one_and_true_are_two_values():
+    space = Space.parse({"a": [1, True, "1"]})
+    assert [space.decode(space.encode({"a": v}))["a"] for v in (1, True, "1")] == [1, True, "1"]
+    assert len({float(space.encode({"a": v})[0]) for v in (1, True, "1")}) == 3
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "parts"),
+    [
+        ({}, ValueError, ["space is empty"]),
+        ([], ValueError, ["space is empty"]),
+        ([{}], ValueError, ["space is empty"]),
+        ({"C": []}, ValueError, ["'C'", "empty"]),
+        ({"C": 1.0}, TypeError, ["'C'", "1.0", "[1.0]", "loguniform"]),
+        ({"C": "rbf"}, TypeError, ["'C'", "'rbf'", "['rbf']"]),
+        ({"C": np.ones((2, 2))}, ValueError, ["'C'", "(2, 2)"]),
+        ({3: [1]}, TypeError, ["3", "strings"]),
+        ("C", TypeError, ["'C'", "dict"]),
+        ([1], TypeError, ["1", "dict"]),
+        ({"C": stats.uniform(0, -1)}, ValueError, ["'C'", "support"]),
+    ],
+)
+def test_bad_spaces_are_named(spec, error, parts):
+    with pytest.raises(error) as caught:
+        Space.parse(spec)
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_a_distribution_needs_ppf():
+    class OnlyRvs:
+        def rvs(self, random_state=None):
+            return 1.0
+
+    with pytest.raises(TypeError, match=r"'C'.*no ppf"):
+        Space.parse({"C": OnlyRvs()})
+
+
+def test_encode_refuses_a_foreign_configuration():
+    with pytest.raises(ValueError, match="does not have the parameters"):
+        Space.parse({"C": [1, 2]}).encode({"D": 1})

@@ -1,0 +1,166 @@
+"""The Gaussian process against scikit-learn's, against finite differences, and against itself."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+
+from sktransfer.surrogates import _gp_core as core
+from sktransfer.surrogates.gp import default_priors
+
+REFERENCE = {
+    "se": RBF,
+    "matern32": lambda length_scale: Matern(length_scale, nu=1.5),
+    "matern52": lambda length_scale: Matern(length_scale, nu=2.5),
+}
+
+
+def data(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    return X, np.sin(5 * X).sum(axis=1) + 0.1 * rng.standard_normal(n), rng
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 2), (40, 6)])
+def test_posterior_equals_scikit_learns(kernel, n, d):
+    X, z, rng = data(n, d)
+    lengthscales, signal, noise = rng.uniform(0.2, 2, d), 1.7, 0.03
+    process = core.GaussianProcess(
+        X, z, np.log([*lengthscales, signal, noise]), np.zeros(d, dtype=bool), kernel=kernel
+    )
+    reference = GaussianProcessRegressor(
+        ConstantKernel(signal) * REFERENCE[kernel](lengthscales) + WhiteKernel(noise), optimizer=None, alpha=0
+    ).fit(X, z)
+    points = rng.random((50, d))
+    mean, std = process.predict(points)
+    their_mean, their_std = reference.predict(points, return_std=True)
+    np.testing.assert_allclose(mean, their_mean, atol=1e-6)
+    # theirs is the variance of a new observation, ours that of the function
+    np.testing.assert_allclose(std**2 + noise, their_std**2, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+def test_categories_are_corners_of_a_simplex(kernel):
+    """[x != x'] / l² is the squared distance of one-hot vectors scaled by l √2: so says scikit-learn."""
+    rng = np.random.default_rng(1)
+    numeric, category = rng.random((25, 2)), rng.integers(0, 4, 25)
+    z = rng.standard_normal(25)
+    l1, l2, lc = 0.5, 0.8, 0.6
+    process = core.GaussianProcess(
+        np.column_stack([numeric, category / 4]),
+        z,
+        np.log([l1, l2, lc, 1.0, 0.1]),
+        np.array([False, False, True]),
+        kernel=kernel,
+    )
+    onehot = np.column_stack([numeric, np.eye(4)[category] / np.sqrt(2)])
+    reference = GaussianProcessRegressor(
+        REFERENCE[kernel]([l1, l2, lc, lc, lc, lc]), optimizer=None, alpha=0.1
+    ).fit(onehot, z)
+    their_mean, their_std = reference.predict(onehot, return_std=True)
+    mean, std = process.predict(process.X)
+    np.testing.assert_allclose(mean, their_mean, atol=1e-6)
+    np.testing.assert_allclose(std, their_std, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+def test_gradients_equal_finite_differences(kernel):
+    X, z, rng = data(12, 3)
+    X[5] = X[6]  # equal inputs: the root of the distance has no derivative there
+    categorical = np.array([False, False, True])
+    X[:, 2] = np.round(X[:, 2])
+    squares = core.differences(torch.tensor(X), torch.tensor(X), categorical)
+    priors = default_priors(3)
+
+    def loss(h):
+        return core.negative_log_posterior(
+            torch.as_tensor(h, dtype=torch.float64), squares, torch.tensor(z), kernel, priors
+        )
+
+    h = rng.normal(-0.5, 0.3, 5)
+    h_t = torch.tensor(h, requires_grad=True)
+    (gradient,) = torch.autograd.grad(loss(h_t), h_t)
+    numeric = [(loss(h + step) - loss(h - step)) / 2e-5 for step in 1e-5 * np.eye(5)]
+    np.testing.assert_allclose(gradient.numpy(), [float(g) for g in numeric], rtol=1e-5, atol=1e-5)
+
+
+def test_fit_ends_in_a_maximum():
+    X, z, rng = data(30, 2)
+    categorical, priors = np.zeros(2, dtype=bool), default_priors(2)
+    h = core.fit_hyperparameters(X, z, categorical, kernel="matern52", priors=priors)
+    squares = core.differences(torch.tensor(X), torch.tensor(X), categorical)
+
+    def loss(h):
+        return float(
+            core.negative_log_posterior(torch.tensor(h), squares, torch.tensor(z), "matern52", priors)
+        )
+
+    assert loss(h) < loss(priors.medians(2))
+    assert all(loss(h) <= loss(h + 0.05 * rng.standard_normal(4)) for _ in range(20))
+
+
+def test_fit_finds_out_which_column_matters():
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 2))
+    h = core.fit_hyperparameters(
+        X, np.sin(8 * X[:, 0]), np.zeros(2, dtype=bool), kernel="matern52", priors=default_priors(2)
+    )
+    assert h[0] < h[1] - 0.5
+
+
+def test_fit_degrades_with_a_warning(monkeypatch):
+    def broken(*args):
+        raise torch.linalg.LinAlgError("not positive definite")
+
+    monkeypatch.setattr(core, "negative_log_posterior", broken)
+    X, z, _ = data(5, 2)
+    with pytest.warns(UserWarning, match="default hyperparameters"):
+        h = core.fit_hyperparameters(
+            X, z, np.zeros(2, dtype=bool), kernel="matern52", priors=default_priors(2)
+        )
+    np.testing.assert_array_equal(h, default_priors(2).medians(2))
+
+
+def test_condition_equals_starting_with_all():
+    X, z, rng = data(20, 3)
+    h, categorical = rng.normal(-0.5, 0.2, 5), np.zeros(3, dtype=bool)
+    z = 3 + 2 * z
+    grown = core.GaussianProcess(X[:12], (z[:12] - 3) / 2, h, categorical, shift=3.0, scale=2.0)
+    grown = grown.condition(X[12:], z[12:])
+    whole = core.GaussianProcess(X, (z - 3) / 2, h, categorical, shift=3.0, scale=2.0)
+    points = rng.random((10, 3))
+    for ours, theirs in zip(grown.predict(points), whole.predict(points), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-10)
+
+
+def test_draws_have_the_predicted_moments():
+    X, z, rng = data(8, 2)
+    process = core.GaussianProcess(X, z, np.log([0.4, 0.4, 1.0, 1e-3]), np.zeros(2, dtype=bool))
+    points = rng.random((6, 2))
+    draws = process.sample(points, 20_000, rng)
+    mean, std = process.predict(points)
+    assert draws.shape == (20_000, 6)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.03)
+    np.testing.assert_allclose(draws.std(axis=0), std, atol=0.03)
+
+
+def test_no_trials_is_the_prior():
+    process = core.GaussianProcess(
+        np.empty((0, 2)), np.empty(0), np.log([0.5, 0.5, 4.0, 0.1]), np.zeros(2, dtype=bool)
+    )
+    mean, std = process.predict(np.random.default_rng(0).random((3, 2)))
+    assert mean.tolist() == [0, 0, 0]
+    np.testing.assert_allclose(std, 2.0)
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    X, z, _ = data(5, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        core.fit_hyperparameters(X, z, np.zeros(2, dtype=bool), kernel="se", priors=default_priors(2))
+    assert torch.get_num_threads() == before

@@ -1,0 +1,182 @@
+"""The surrogates' contract, and that warm start transfers."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.stats import uniform
+from sklearn.base import clone
+
+from sktransfer import Task, TransferOptimizer
+from sktransfer.profile import profile
+from sktransfer.surrogates import GP, REGISTRY, EncodedTask, Random, WarmStart, make_surrogate
+
+CONTINUOUS = np.array([False, False])
+SPACE = {"a": uniform(0, 1), "b": uniform(0, 1)}
+
+
+def encoded(n=0, seed=0, **facts):
+    rng = np.random.default_rng(seed)
+    theta = rng.random((n, 2))
+    return EncodedTask(theta, -((theta - 0.3) ** 2).sum(axis=1), CONTINUOUS, **facts)
+
+
+def test_every_name_gives_a_surrogate():
+    for name in REGISTRY:
+        surrogate = make_surrogate(name).fit([])
+        assert clone(surrogate).get_params() == surrogate.get_params()
+
+
+@pytest.mark.parametrize("bad", ["gpp", "", 3, None])
+def test_an_unknown_name_lists_the_known_ones(bad):
+    with pytest.raises(ValueError) as caught:
+        make_surrogate(bad)
+    assert repr(bad) in str(caught.value)
+    assert all(name in str(caught.value) for name in REGISTRY)
+
+
+def test_an_instance_is_copied():
+    mine = GP(n_initial=7)
+    made = make_surrogate(mine)
+    assert made is not mine
+    assert made.n_initial == 7
+
+
+@pytest.mark.parametrize("surrogate", [GP(), WarmStart()])
+@pytest.mark.parametrize(
+    "z",
+    [
+        [],
+        [0.5],
+        [0.5, 0.5, 0.5],
+        [np.nan],
+        [np.nan, np.nan, 0.5],
+        [1e-12, 2e-12, 3e-12],
+        [1e12, -1e12, 0.0],
+        [0.5, 0.6, -np.inf],
+    ],
+)
+def test_any_scores_give_a_finite_posterior(surrogate, z):
+    theta = np.random.default_rng(0).random((len(z), 2))
+    z = np.where(np.isfinite(z), z, np.nan) if z else np.empty(0)
+    posterior = surrogate.fit([]).posterior(EncodedTask(theta, z, CONTINUOUS))
+    mean, std = posterior.predict(np.random.default_rng(1).random((20, 2)))
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+    assert (std > 0).all()
+
+
+def test_failures_are_learned_from():
+    theta = np.array([[0.1, 0.1], [0.15, 0.1], [0.9, 0.9], [0.5, 0.5]])
+    z = np.array([np.nan, np.nan, 0.8, 0.6])
+    mean, _ = GP().fit([]).posterior(EncodedTask(theta, z, CONTINUOUS)).predict(
+        np.array([[0.12, 0.1], [0.88, 0.9]])
+    )
+    assert mean[0] < mean[1]
+
+
+def test_scale_and_shift_of_the_scores_do_not_matter():
+    target = encoded(10)
+    points = np.random.default_rng(1).random((5, 2))
+    mean, std = GP().fit([]).posterior(target).predict(points)
+    moved = EncodedTask(target.theta, 1000 + 50 * target.z, CONTINUOUS)
+    other_mean, other_std = GP().fit([]).posterior(moved).predict(points)
+    np.testing.assert_allclose(other_mean, 1000 + 50 * mean, rtol=1e-5)
+    np.testing.assert_allclose(other_std, 50 * std, rtol=1e-3)
+
+
+def test_state_round_trip():
+    gp = GP().fit([])
+    gp.posterior(encoded(8))
+    back = clone(gp).from_state(pickle.loads(pickle.dumps(gp.state())))
+    np.testing.assert_array_equal(back.h_, gp.h_)
+    assert Random().fit([]).state() == {}
+
+
+# -- warm start ------------------------------------------------------------------------------------
+
+
+def task_with_best_at(a, b, profile_of=None, name=""):
+    rng = np.random.default_rng(0)
+    trials = [
+        ({"a": x, "b": y}, -((x - a) ** 2 + (y - b) ** 2)) for x, y in [*rng.random((30, 2)), (a, b)]
+    ]
+    return Task.from_trials(SPACE, trials, profile_of, id=name)
+
+
+def data_like(n, noise, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 4))
+    return profile(X, (X[:, 0] + noise * rng.standard_normal(n) > 0).astype(int))
+
+
+def test_the_nearest_tasks_come_first():
+    tasks = [
+        task_with_best_at(0.9, 0.9, data_like(2000, 20.0, 1), "far"),
+        task_with_best_at(0.2, 0.2, data_like(100, 0.1, 2), "near"),
+        task_with_best_at(0.5, 0.5, None, "unknown"),
+    ]
+    optimizer = TransferOptimizer(SPACE, tasks, profile=data_like(110, 0.1, 3), random_state=0)
+    first = optimizer.propose(3)
+    assert [p.origin for p in first] == ["task near", "task far", "task unknown"]
+    assert first[0].params == pytest.approx({"a": 0.2, "b": 0.2})
+    far, near, unknown = optimizer.similarity()
+    assert 1 >= near > far > unknown == 0
+
+
+def test_settings_take_turns_and_keep_their_distance():
+    surrogate = WarmStart(n_tasks=2, n_settings=2, min_distance=0.1).fit(
+        [
+            EncodedTask(np.array([[0.5, 0.5], [0.51, 0.5], [0.9, 0.9]]), np.array([3.0, 2, 1]), CONTINUOUS, id="x"),
+            EncodedTask(np.array([[0.52, 0.5], [0.1, 0.1]]), np.array([2.0, 1]), CONTINUOUS, id="y"),
+        ]
+    )
+    theta, sources = surrogate.proposals(encoded())
+    assert theta.tolist() == [[0.5, 0.5], [0.1, 0.1], [0.9, 0.9]]
+    assert sources == ["x", "y", "x"]
+
+
+def test_a_category_we_do_not_have_is_no_setting():
+    task = EncodedTask(np.array([[-1.0], [0.25]]), np.array([2.0, 1.0]), np.array([True]), id="x")
+    target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([True]))
+    assert WarmStart().fit([task]).proposals(target)[0].tolist() == [[0.25]]
+
+
+def regret_after(n, tasks, seed, sign=1):
+    optimizer = TransferOptimizer(SPACE, tasks, surrogate="warm-start", random_state=seed)
+    scores = []
+    for _ in range(n):
+        [params] = optimizer.ask()
+        scores.append(-((params["a"] - 0.8) ** 2 + (params["b"] - 0.7) ** 2))
+        optimizer.tell(params, sign * scores[-1])
+    return -max(scores)
+
+
+def mean_regret(n, tasks, **options):
+    return np.mean([regret_after(n, tasks, seed, **options) for seed in range(5)])
+
+
+HELPFUL = [task_with_best_at(0.78, 0.72, name="helpful")]
+MISLEADING = [task_with_best_at(x, 0.1, name=f"misleading {x}") for x in (0.0, 0.1, 0.2)]
+
+
+def test_a_helpful_archive_beats_an_empty_one():
+    for n in (1, 3):
+        assert mean_regret(n, HELPFUL) < 0.2 * mean_regret(n, [])
+
+
+def test_a_misleading_archive_does_no_lasting_harm():
+    assert mean_regret(3, MISLEADING) > mean_regret(3, [])
+    assert mean_regret(25, MISLEADING) < 0.01
+
+
+def test_results_and_their_direction_count():
+    assert mean_regret(15, []) < 0.005
+    assert mean_regret(15, [], sign=-1) > 10 * mean_regret(15, [])
+
+
+def test_the_direction_of_past_scores_counts():
+    turned = [
+        Task.from_trials(SPACE, [(t.params, -t.score) for t in task.trials], id="turned") for task in HELPFUL
+    ]
+    assert mean_regret(3, turned) > 5 * mean_regret(3, HELPFUL)

@@ -1,0 +1,202 @@
+"""Ask and tell: no duplicates, batches that spread, pools, failures, seeds."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform, randint, uniform
+
+from sktransfer import Space, Task, TransferOptimizer
+from sktransfer._values import params_identity
+
+SPACE = {"a": uniform(0, 1), "b": uniform(0, 1)}
+SURROGATES = ["gp", "warm-start", "random", "auto"]
+
+
+def bowl(params):
+    return -((params["a"] - 0.3) ** 2 + (params["b"] - 0.6) ** 2)
+
+
+def run(optimizer, n, score=bowl):
+    asked = []
+    for _ in range(n):
+        [params] = optimizer.ask()
+        optimizer.tell(params, score(params))
+        asked.append(params)
+    return asked
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_exact_under_a_seed(surrogate):
+    first, second, other = (
+        run(TransferOptimizer(SPACE, surrogate=surrogate, random_state=seed), 8) for seed in (3, 3, 4)
+    )
+    assert first == second
+    assert first != other
+
+
+def test_random_states_of_all_kinds():
+    for state in (0, np.int64(0), np.random.RandomState(0), np.random.default_rng(0), None):
+        assert len(TransferOptimizer(SPACE, random_state=state).ask(2)) == 2
+
+
+def test_gp_finds_the_optimum():
+    best = max(map(bowl, run(TransferOptimizer(SPACE, surrogate="gp", random_state=0), 20)))
+    assert best > -1e-3
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize(
+    "space",
+    [
+        {"a": [1, 2, 3, 4], "b": ["x", "y", None], "c": [True, False]},
+        {"a": randint(0, 24)},
+        [{"a": [1, 2, 3]}, {"b": [(1, 2), (3,)], "c": list(range(10))}],
+    ],
+)
+def test_a_finite_space_is_never_repeated_before_its_end(surrogate, space):
+    size = Space.parse(space).size
+    optimizer = TransferOptimizer(space, surrogate=surrogate, random_state=0)
+    asked = run(optimizer, size, score=lambda p: hash(str(sorted(p.items(), key=str))) % 7)
+    assert len({params_identity(p) for p in asked}) == size
+    [again] = optimizer.ask()  # used up: from here on they are repeated
+    assert params_identity(again) in {params_identity(p) for p in asked}
+
+
+def test_what_was_told_is_not_asked():
+    space = {"a": [1, 2, 3]}
+    optimizer = TransferOptimizer(space, random_state=0)
+    optimizer.tell({"a": 2}, 0.5)
+    optimizer.tell({"a": np.int64(3)}, 0.4)
+    assert optimizer.ask() == [{"a": 1}]
+
+
+@pytest.mark.parametrize("surrogate", ["gp", "warm-start"])
+def test_batches_spread(surrogate):
+    optimizer = TransferOptimizer(SPACE, surrogate=surrogate, random_state=0)
+    run(optimizer, 8)
+    batch = np.array([list(p.values()) for p in optimizer.ask(6)])
+    apart = np.abs(batch[:, None] - batch[None]).max(axis=2) + np.eye(6)
+    assert apart.min() > 0.01
+
+
+def test_pending_trials_are_taken_into_account():
+    together, apart = (TransferOptimizer(SPACE, surrogate="gp", random_state=0) for _ in range(2))
+    run(together, 8)
+    run(apart, 8)
+    assert together.ask(3) == [apart.ask()[0] for _ in range(3)]
+
+
+def test_failures_are_taken_and_not_proposed_again():
+    optimizer = TransferOptimizer(SPACE, surrogate="gp", random_state=0)
+    asked = run(optimizer, 25, score=lambda p: math.nan if p["a"] > 0.5 else bowl(p))
+    assert len({params_identity(p) for p in asked}) == 25
+    assert np.mean([p["a"] > 0.5 for p in asked[10:]]) < 0.35
+    task = optimizer.to_task()
+    assert {t.status for t in task.trials} == {"ok", "failed"}
+    assert task.best.score > -0.01
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf, None])
+def test_nothing_but_failures(score):
+    optimizer = TransferOptimizer(SPACE, surrogate="gp", random_state=0)
+    asked = run(optimizer, 12, score=lambda p: math.nan if score is None else score)
+    assert len({params_identity(p) for p in asked}) == 12
+    assert optimizer.to_task().best is None
+
+
+def test_equal_scores():
+    asked = run(TransferOptimizer(SPACE, surrogate="gp", random_state=0), 12, score=lambda p: 0.5)
+    assert len({params_identity(p) for p in asked}) == 12
+
+
+# -- pools -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_a_pool_is_used_up_member_by_member(surrogate):
+    pool = Space.parse(SPACE).sample(15, 0)
+    optimizer = TransferOptimizer(SPACE, surrogate=surrogate, random_state=0)
+    asked = []
+    while batch := optimizer.ask(4, pool=pool):
+        for params in batch:
+            optimizer.tell(params, bowl(params))
+        asked += batch
+    assert len(asked) == 15
+    assert {params_identity(p) for p in asked} == {params_identity(p) for p in pool}
+
+
+def test_the_best_of_a_pool_is_found_early():
+    found = []
+    for seed in range(5):
+        pool = Space.parse(SPACE).sample(200, seed)
+        optimizer = TransferOptimizer(SPACE, surrogate="gp", random_state=seed)
+        best, asked = max(map(bowl, pool)), []
+        for _ in range(20):
+            [params] = optimizer.ask(pool=pool)
+            optimizer.tell(params, bowl(params))
+            asked.append(bowl(params))
+        found.append(max(asked) == best)
+    assert sum(found) >= 4
+
+
+def test_warm_start_takes_the_nearest_member_of_a_pool():
+    past = Task.from_trials(SPACE, [({"a": 0.31, "b": 0.6}, 1.0), ({"a": 0.9, "b": 0.9}, 0.0)])
+    pool = [{"a": 0.9, "b": 0.1}, {"a": 0.3, "b": 0.59}, {"a": 0.1, "b": 0.6}]
+    assert TransferOptimizer(SPACE, [past], random_state=0).ask(pool=pool) == [pool[1]]
+
+
+# -- the rest --------------------------------------------------------------------------------------
+
+
+def test_proposals_say_where_they_come_from_and_what_is_predicted():
+    optimizer = TransferOptimizer(SPACE, surrogate="gp", random_state=0)
+    origins = []
+    for _ in range(6):
+        [proposal] = optimizer.propose()
+        origins.append(proposal.origin)
+        assert math.isnan(proposal.mean) == (proposal.origin == "space-filling")
+        optimizer.tell(proposal.params, bowl(proposal.params))
+    assert origins == ["space-filling"] * 4 + ["model"] * 2
+
+
+def test_predictions_come_true():
+    optimizer = TransferOptimizer(SPACE, surrogate="gp", random_state=0)
+    run(optimizer, 15)
+    [proposal] = optimizer.propose()
+    assert abs(bowl(proposal.params) - proposal.mean) < max(4 * proposal.std, 0.01)
+
+
+def test_to_task_holds_what_was_told():
+    optimizer = TransferOptimizer({"C": loguniform(1e-3, 1e3)}, random_state=0)
+    optimizer.tell({"C": 1.0}, 0.5, cost=2.0)
+    task = optimizer.to_task()
+    assert [(t.params, t.score, t.fit_time) for t in task.trials] == [({"C": 1.0}, 0.5, 2.0)]
+    assert task.space["branches"][0]["C"]["distribution"] in ("loguniform", "reciprocal")
+
+
+def test_past_with_one_parameter_more_and_other_bounds():
+    past = Task.from_trials(
+        {"a": uniform(0, 2), "b": uniform(0, 1), "extra": [1, 2, 3]},
+        [({"a": 1.7, "b": 0.5, "extra": 2}, 1.0), ({"a": 0.2, "b": 0.2, "extra": 1}, 0.5)],
+    )
+    [params] = TransferOptimizer(SPACE, [past], random_state=0).ask()
+    assert params == {"a": 1.0, "b": 0.5}  # the nearest that exists today
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_ask_for_nothing(n):
+    with pytest.raises(ValueError, match=f"n={n}"):
+        TransferOptimizer(SPACE).ask(n)
+
+
+def test_tell_refuses_a_foreign_configuration():
+    with pytest.raises(ValueError, match="does not have the parameters"):
+        TransferOptimizer(SPACE).tell({"c": 1}, 0.5)
+
+
+def test_thirty_parameters_and_many_branches():
+    space = [{f"x{i}": uniform(0, 1) for i in range(30)}, *({f"y{i}": [1, 2, 3]} for i in range(8))]
+    optimizer = TransferOptimizer(space, surrogate="gp", random_state=0)
+    asked = run(optimizer, 12, score=lambda p: -sum((v - 0.5) ** 2 for v in p.values()))
+    assert len({params_identity(p) for p in asked}) == 12
