@@ -121,7 +121,9 @@ def run(folder: Path, name: str, estimator_name: str, method: str, seed: int) ->
     return {"data": name, "estimator": estimator_name, "method": method, "seed": seed, "scores": scores}
 
 
-def run_all(folder: Path, names: list[str], seeds: int, methods: list[str], store: Path, n_jobs: int) -> list[dict]:
+def run_all(
+    folder: Path, names: list[str], seeds: int, methods: list[str], store: Path, n_jobs: int
+) -> list[dict]:
     """Every run of the comparison, read from the store where it has been done before."""
     done = {}
     if store.exists():
@@ -152,7 +154,9 @@ def expected_best(scores: np.ndarray, k: int) -> float:
     ordered, n = np.sort(np.nan_to_num(scores, nan=-np.inf)), len(scores)
     ordered = np.where(np.isfinite(ordered), ordered, ordered[np.isfinite(ordered)].min())
     # P(best <= i-th smallest) = C(i, k) / C(n, k)
-    below = np.array([np.prod([(i - j) / (n - j) for j in range(k)]) if i >= k else 0.0 for i in range(n + 1)])
+    below = np.array(
+        [np.prod([(i - j) / (n - j) for j in range(k)]) if i >= k else 0.0 for i in range(n + 1)]
+    )
     return float((np.diff(below) * ordered).sum())
 
 
@@ -171,7 +175,9 @@ def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]
                 reached = [expected_best(reference, k) for k in at]
             else:
                 reached = list(np.fmax.accumulate(row["scores"])[np.array(at) - 1])
-            table.setdefault(row["method"], {}).setdefault(estimator, []).append((best - np.array(reached)) / scale)
+            table.setdefault(row["method"], {}).setdefault(estimator, []).append(
+                (best - np.array(reached)) / scale
+            )
     return {m: {e: np.array(v) for e, v in by.items()} for m, by in table.items()}
 
 
@@ -239,7 +245,9 @@ def report(rows: list[dict], command: str, seeds: int) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", help="folder of the data sets")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--development", action="store_true", help="run on the data sets choices are made on")

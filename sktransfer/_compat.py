@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from types import FrameType
 from typing import Any
 
 from sklearn.base import _fit_context as fit_context
@@ -42,7 +43,9 @@ def all_fits_failed(error: ValueError, n_fits: int | None = None) -> str | None:
     message = str(error)
     if not re.match(r"\s*All the \d+ fits failed", message):
         return None
-    return message if n_fits is None else re.sub(r"All the \d+ fits", f"All the {n_fits} fits", message, count=1)
+    return (
+        message if n_fits is None else re.sub(r"All the \d+ fits", f"All the {n_fits} fits", message, count=1)
+    )
 
 
 def enclosing_data() -> list[Any]:
@@ -52,13 +55,14 @@ def enclosing_data() -> list[Any]:
     of them is judged on the rows of the other: what one found out must not reach the other. Only the
     cross-validation around them knows all the rows.
     """
-    found, frame = [], sys._getframe(1)
+    found: list[Any] = []
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__") == "sklearn.model_selection._validation":
             X = frame.f_locals.get("X")
             if X is not None and not any(X is other for other in found):
                 found.append(X)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return found
 
 

@@ -12,7 +12,6 @@ import time
 import warnings
 from typing import Any
 
-import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import ParameterGrid
@@ -120,9 +119,7 @@ class Run:
         """Cross-validate a batch and tell the optimiser; a batch of failures is no reason to stop."""
         params, begun = [proposal.params for proposal in batch], time.perf_counter()
         try:
-            results = evaluate_candidates(
-                params, cv=self._folds, more_results=_provenance(batch), **keywords
-            )
+            results = evaluate_candidates(params, cv=self._folds, more_results=_provenance(batch), **keywords)
         except ValueError as error:
             if all_fits_failed(error) is None:
                 raise
@@ -136,7 +133,9 @@ class Run:
 
     def _keep(self, batch: list[Proposal], results: dict[str, Any]) -> None:
         metric = self._tuned_metric(results)
-        means = {key.removeprefix("mean_test_"): v for key, v in results.items() if key.startswith("mean_test_")}
+        means = {
+            key.removeprefix("mean_test_"): v for key, v in results.items() if key.startswith("mean_test_")
+        }
         for row, proposal in enumerate(batch, start=len(results["params"]) - len(batch)):
             self.trials.append(
                 Trial.make(
@@ -202,7 +201,9 @@ class Run:
             try:
                 self._profile = profile(self._X, self._y, keep=self.archive.keep)
             except Exception as error:
-                warnings.warn(f"The data could not be profiled ({error!r}); the search goes on without.", stacklevel=2)
+                warnings.warn(
+                    f"The data could not be profiled ({error!r}); the search goes on without.", stacklevel=2
+                )
         return self._profile
 
     def _ask_archive(self) -> Selection:
@@ -212,7 +213,9 @@ class Run:
         try:
             return self.archive.select(self.space, [p for p in seen if p is not None])
         except Exception as error:
-            warnings.warn(f"{self.archive!r} could not be read ({error!r}); the search starts anew.", stacklevel=2)
+            warnings.warn(
+                f"{self.archive!r} could not be read ({error!r}); the search starts anew.", stacklevel=2
+            )
             return Selection((), ())
 
     def source_tasks(self) -> list[dict[str, Any]]:
@@ -255,7 +258,9 @@ class Run:
 
 def _parse_space(space: Any, estimator: Any) -> Space:
     branches = space if isinstance(space, list) else [space]
-    if any(branches) and not any(hasattr(v, "rvs") for b in branches if isinstance(b, dict) for v in b.values()):
+    if any(branches) and not any(
+        hasattr(v, "rvs") for b in branches if isinstance(b, dict) for v in b.values()
+    ):
         ParameterGrid(space)  # a grid is checked by scikit-learn, in scikit-learn's words
     return Space.parse(space, estimator)
 

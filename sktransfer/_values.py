@@ -66,7 +66,9 @@ def _freeze(plain: Plain) -> Any:
         return ("list", tuple(_freeze(item) for item in plain))
     if isinstance(plain, float) and plain != plain:
         return ("number", "nan")
-    kind = "number" if isinstance(plain, (int, float)) and not isinstance(plain, bool) else type(plain).__name__
+    kind = (
+        "number" if isinstance(plain, (int, float)) and not isinstance(plain, bool) else type(plain).__name__
+    )
     return (kind, plain)
 
 

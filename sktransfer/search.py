@@ -163,7 +163,7 @@ class TransferSearchCV(BaseSearchCV):
         self._run = run = Run(self, X, y)
         try:
             super().fit(X, y, **params)
-            self.cv_results_ = run.final_results(self.cv_results_, self._format_results)
+            self.cv_results_: dict[str, Any] = run.final_results(self.cv_results_, self._format_results)
             self.surrogate_ = None if run.optimizer is None else run.optimizer.surrogate
             self.source_tasks_ = run.source_tasks()
             self.task_id_ = run.archive_trials(complete=True)
@@ -199,7 +199,9 @@ class TransferSearchCV(BaseSearchCV):
         run.check_any_succeeded()
         level.end(self)
 
-    def _format_results(self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None) -> dict:
+    def _format_results(
+        self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None
+    ) -> dict:
         """As scikit-learn, with the candidates whose every fit failed put back in their places."""
         run = getattr(self, "_run", None)
         if run is None or not run.sequential:

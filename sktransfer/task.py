@@ -11,7 +11,7 @@ import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -100,7 +100,7 @@ class Task:
     format: int = TASK_FORMAT
 
     def __post_init__(self) -> None:
-        now = datetime.now(timezone.utc)
+        now = datetime.now(UTC)
         if not self.created:
             object.__setattr__(self, "created", now.isoformat(timespec="seconds"))
         if not self.id:

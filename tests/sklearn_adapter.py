@@ -38,7 +38,7 @@ class _Adapter(TransferSearchCV):
 
 class GridSearchCV(_Adapter):
     _required_parameters = ("estimator", "param_grid")
-    _parameter_constraints = {**TransferSearchCV._parameter_constraints, "param_grid": [dict, list]}  # noqa: RUF012
+    _parameter_constraints = {**TransferSearchCV._parameter_constraints, "param_grid": [dict, list]}
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class GridSearchCV(_Adapter):
 
 class RandomizedSearchCV(_Adapter):
     _required_parameters = ("estimator", "param_distributions")
-    _parameter_constraints = {  # noqa: RUF012
+    _parameter_constraints = {
         **TransferSearchCV._parameter_constraints,
         "param_distributions": [dict, list],
     }

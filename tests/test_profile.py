@@ -28,6 +28,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils._mocking import MockDataFrame
 
 from sktransfer import _fingerprint as fp
+from sktransfer import _meta_features as mf
 from sktransfer.profile import DatasetProfile, profile
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -424,6 +425,8 @@ def test_overlap_of_texts_and_kernels():
         assert profile(whole).overlap(profile(part)) > 0.95
         assert profile(whole).overlap(profile(sparse.coo_matrix(part))) > 0.95
     assert profile(other).overlap(profile(part)) == 0.0
+    holey = np.where(kernel > 0.1, kernel, 0.0)
+    np.testing.assert_array_equal(profile(holey).fingerprint, profile(sparse.csr_matrix(holey)).fingerprint)
 
 
 def test_strangers_made_of_small_whole_numbers():
@@ -540,6 +543,28 @@ def test_landmark_of_the_majority_class_is_zero():
     assert found["landmark_linear"] == pytest.approx(0.0, abs=0.05)  # though it is right 9 times in 10
 
 
+def test_landmarks_see_rare_classes_and_rare_columns():
+    train, test = mf.split(np.r_[np.zeros(97), np.ones(3)])
+    assert sorted([*train, *test]) == list(range(100)) and sum(test >= 97) == 1
+    X = sparse.random(300, 4000, density=1e-4, format="lil", random_state=0)
+    y = np.arange(300) % 2
+    X[:, 3999] = (y + 1.0)[:, None]
+    assert (
+        profile(X.tocsr(), y).meta_features["landmark_tree"] == 1.0
+    )  # the one full column is among the chosen
+
+
+def test_meta_features_at_the_edges():
+    X = RNG.exponential(size=(60, 1))
+    up, down = profile(X).meta_features, profile(-X).meta_features
+    assert up["skewness_mean"] == pytest.approx(-down["skewness_mean"])
+    assert up["component_skewness"] == pytest.approx(down["component_skewness"])
+    huge = np.linspace(-1.7, 1.7, 40) * 1e308 * np.r_[1, np.full(39, 0.99)]
+    assert 0 < profile(MATRIX, huge).meta_features["target_mean"] < 1
+    many = np.random.default_rng(0).normal(size=(3000, 150))
+    assert profile(many, many[:, 0]).meta_features == profile(many.copy(), many[:, 0]).meta_features
+
+
 def test_order_of_rows_does_not_matter():
     X, y = load_wine(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
@@ -580,6 +605,16 @@ def test_a_million_rows():
     assert peak < 100e6 < 8 * X.size  # bytes: never a float copy of X
     assert p.n_distinct > 999_000 and p.overlap(profile(X[:200_000])) == pytest.approx(1.0, abs=0.1)
     assert took < 20 * seconds(lambda: np.sort(X[:, 0]) + np.sin(X).sum(axis=1))
+
+
+def test_long_texts_are_not_padded():
+    texts = [["a", 1]] * 5000 + [["b" * 20_000, 2]]
+    for X in (texts, [text for text, _ in texts]):
+        tracemalloc.start()
+        p = profile(X)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 20e6 and p.n_distinct == 2
 
 
 def test_wide_images_are_not_copied():

@@ -30,19 +30,19 @@ ROOMS = {
     "encoders": ("profile _torch", "numpy sklearn torch"),
     "surrogates": ("scores encoders profile _torch", "numpy scipy sklearn torch"),
     "acquisition": ("surrogates space", ARRAYS),
-    "archive": ("task space profile _values", "numpy joblib"),
-    "optimizer": ("space profile surrogates acquisition task scores _values", "numpy sklearn"),
+    "archive": ("task space profile _values", "numpy sklearn joblib"),
+    "optimizer": ("space profile surrogates acquisition task scores _values", ARRAYS),
     "search": (EVERY_ROOM, PLAIN),
     "inspection": ("", "numpy sklearn matplotlib"),
     "testing": (EVERY_ROOM, PLAIN + " pytest"),
     "cli": ("archive", ""),
     "_compat": ("", "sklearn"),
-    "_torch": ("", "numpy torch"),
+    "_torch": ("", "numpy torch threadpoolctl"),
     "__init__": (EVERY_ROOM, ""),
     "__main__": ("cli", ""),
 }
 # Private files beside a room that are part of it.
-HELPERS = {"_fingerprint": "profile", "_meta_features": "profile"}
+HELPERS = {"_fingerprint": "profile", "_meta_features": "profile", "_run": "search"}
 # Never at module level, so that `import sktransfer` neither needs nor waits for them.
 LAZY = {"matplotlib", "pandas", "pytest"}
 PRIVATE_SKLEARN = "_compat"

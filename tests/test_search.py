@@ -128,7 +128,11 @@ def test_conditional_spaces_and_estimators_as_values():
     pipe = make_pipeline(StandardScaler(), SVC())
     space = [
         {"svc": [SVC()], "svc__C": loguniform(1e-2, 1e2)},
-        {"svc": [DecisionTreeClassifier(random_state=0)], "svc__max_depth": randint(1, 6), "standardscaler": ["passthrough"]},
+        {
+            "svc": [DecisionTreeClassifier(random_state=0)],
+            "svc__max_depth": randint(1, 6),
+            "standardscaler": ["passthrough"],
+        },
     ]
     fitted = search(space, estimator=pipe, n_iter=12).fit(X, y)
     kinds = {type(params["svc"]) for params in fitted.cv_results_["params"]}
@@ -204,7 +208,11 @@ def test_metadata_routing():
     weights = np.random.default_rng(0).random(len(X))
     with sklearn.config_context(enable_metadata_routing=True):
         estimator = SVC().set_fit_request(sample_weight=True)
-        scorer = make_scorer(lambda y_true, y_pred, sample_weight=None: float(np.average(y_true == y_pred, weights=sample_weight)))
+        scorer = make_scorer(
+            lambda y_true, y_pred, sample_weight=None: float(
+                np.average(y_true == y_pred, weights=sample_weight)
+            )
+        )
         scorer.set_score_request(sample_weight=True)
         fitted = search(estimator=estimator, scoring=scorer).fit(X, y, sample_weight=weights)
         assert fitted.best_score_ > 0.9
@@ -221,7 +229,9 @@ def test_timeout():
     space = {"a": uniform(0, 0.4)}
     fitted = search(space, estimator=Slow(), n_iter=500, timeout=0.6, cv=2).fit(X, y)
     assert 1 <= len(scores(fitted)) < 30
-    grid = search({"a": list(np.linspace(0, 0.4, 100))}, estimator=Slow(), n_iter=500, timeout=0.4, cv=2).fit(X, y)
+    grid = search({"a": list(np.linspace(0, 0.4, 100))}, estimator=Slow(), n_iter=500, timeout=0.4, cv=2).fit(
+        X, y
+    )
     assert 1 <= len(scores(grid)) < 30
     assert set(grid.cv_results_["origin"]) == {"grid"}
 
@@ -262,12 +272,16 @@ def test_a_large_grid_is_searched_without_repetition():
 def test_failed_candidates_are_recorded_and_the_search_goes_on(batch_size):
     space = {"a": uniform(0, 1)}
     with pytest.warns(FitFailedWarning):
-        fitted = search(space, estimator=Picky(), n_iter=15, cv=2, batch_size=batch_size, surrogate="gp").fit(X, y)
+        fitted = search(space, estimator=Picky(), n_iter=15, cv=2, batch_size=batch_size, surrogate="gp").fit(
+            X, y
+        )
     values, params = scores(fitted), fitted.cv_results_["params"]
     assert len(values) == 15
     np.testing.assert_array_equal(np.isnan(values), [p["a"] > 0.5 for p in params])
     assert np.isnan(values).any()
-    np.testing.assert_allclose(values[~np.isnan(values)], [-((p["a"] - 0.3) ** 2) for p in params if p["a"] <= 0.5])
+    np.testing.assert_allclose(
+        values[~np.isnan(values)], [-((p["a"] - 0.3) ** 2) for p in params if p["a"] <= 0.5]
+    )
     assert fitted.best_params_["a"] == pytest.approx(0.3, abs=0.05)
     assert len({p["a"] for p in params}) == 15
     assert fitted.cv_results_["rank_test_score"][np.isnan(values)].min() > (~np.isnan(values)).sum() - 1
@@ -318,11 +332,18 @@ def test_one_warning_for_scores_that_are_not_finite():
     assert sum(issubclass(w.category, FitFailedWarning) for w in caught) == 1
 
 
-@pytest.mark.parametrize("metrics", [["accuracy", "f1_macro"], lambda e, X, y: {"accuracy": 0.5, "other": e.a}])
+@pytest.mark.parametrize(
+    "metrics", [["accuracy", "f1_macro"], lambda e, X, y: {"accuracy": 0.5, "other": e.a}]
+)
 def test_failures_with_several_metrics(metrics):
     with pytest.warns(FitFailedWarning):
         fitted = search(
-            {"a": uniform(0, 1)}, estimator=Picky(), scoring=metrics, refit="accuracy", n_iter=10, cv=2,
+            {"a": uniform(0, 1)},
+            estimator=Picky(),
+            scoring=metrics,
+            refit="accuracy",
+            n_iter=10,
+            cv=2,
             return_train_score=True,
         ).fit(X, y)
     bad = np.array([p["a"] > 0.5 for p in fitted.cv_results_["params"]])
@@ -432,14 +453,20 @@ def test_fit_twice_gives_the_same_result(tmp_path):
 
 
 def test_another_estimator_has_no_say(tmp_path):
-    search({"max_depth": randint(1, 5)}, estimator=DecisionTreeClassifier(), archive=tmp_path, n_iter=4).fit(X, y)
+    search({"max_depth": randint(1, 5)}, estimator=DecisionTreeClassifier(), archive=tmp_path, n_iter=4).fit(
+        X, y
+    )
     fitted = search(archive=tmp_path).fit(*load_wine(return_X_y=True))
     assert "another estimator" in fitted.source_tasks_[0]["refused"]
 
 
 def test_a_pipeline_learns_from_the_bare_estimator(tmp_path):
     bare = search(archive=tmp_path).fit(X, y)
-    space = {"clf__C": loguniform(1e-2, 1e2), "clf__gamma": loguniform(1e-3, 1e1), "clf__shrinking": [True, False]}
+    space = {
+        "clf__C": loguniform(1e-2, 1e2),
+        "clf__gamma": loguniform(1e-3, 1e1),
+        "clf__shrinking": [True, False],
+    }
     pipe = sklearn.pipeline.Pipeline([("scale", StandardScaler()), ("clf", SVC())])
     fitted = search(space, estimator=pipe, archive=tmp_path).fit(*load_wine(return_X_y=True))
     first = fitted.cv_results_["params"][0]
@@ -475,9 +502,18 @@ def test_no_fold_learns_from_another(tmp_path, outer):
 def test_without_the_guard_folds_would_learn_from_each_other(tmp_path, monkeypatch):
     """The control: the test above sees what it is there to see."""
     select = Archive.select
-    monkeypatch.setattr(Archive, "select", lambda self, space, profile: select(self, space, profile, overlap="allow"))
+    monkeypatch.setattr(
+        Archive, "select", lambda self, space, profile: select(self, space, profile, overlap="allow")
+    )
     _, seen = watched_cross_validation(tmp_path, 3)
     assert [sum(source["n_used"] for source in sources) > 0 for sources in seen] == [False, True, True]
+
+
+def test_without_the_view_of_the_outer_folds_two_halves_would_learn_from_each_other(tmp_path, monkeypatch):
+    """The control for two folds."""
+    monkeypatch.setattr("sktransfer._run.enclosing_data", list)
+    _, seen = watched_cross_validation(tmp_path, 2)
+    assert seen[1][0]["n_used"] > 0
 
 
 def test_parallel_folds_are_guarded_too(tmp_path):
@@ -537,7 +573,9 @@ def test_text(tmp_path):
     assert len(Archive(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("kind", ["sparse", "frame", "kernel", "list", "multioutput", "unsupervised", "images"])
+@pytest.mark.parametrize(
+    "kind", ["sparse", "frame", "kernel", "list", "multioutput", "unsupervised", "images"]
+)
 def test_data_of_all_kinds(kind, tmp_path):
     pd = pytest.importorskip("pandas")
     estimator, space, data, target = SVC(), SPACE, X, y
@@ -562,7 +600,10 @@ def test_data_of_all_kinds(kind, tmp_path):
         data = np.random.default_rng(0).random((60, 4, 4))
         target = np.arange(60) % 2
         flat = FunctionTransformer(lambda a: np.asarray(a).reshape(len(a), -1))
-        estimator, space = make_pipeline(flat, LogisticRegression()), {"logisticregression__C": loguniform(0.1, 1)}
+        estimator, space = (
+            make_pipeline(flat, LogisticRegression()),
+            {"logisticregression__C": loguniform(0.1, 1)},
+        )
     made = search(space, estimator=estimator, archive=tmp_path, n_iter=5, cv=3)
     fitted = clone(made).fit(data, target)
     assert np.isfinite(fitted.best_score_)

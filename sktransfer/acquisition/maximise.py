@@ -66,7 +66,6 @@ def maximise(
 
 def neighbours(space: Space, codes: np.ndarray, step: float, rng: np.random.Generator) -> np.ndarray:
     """One neighbour of each code: some columns moved by about `step`, some categories redrawn."""
-    n, d = codes.shape
     moved = codes.copy()
     branch = space.branch_of(codes)
     for b in np.unique(branch):
@@ -80,7 +79,9 @@ def neighbours(space: Space, codes: np.ndarray, step: float, rng: np.random.Gene
         chosen[np.arange(len(rows)), rng.integers(len(columns), size=len(rows))] = True
         for j, column in enumerate(columns):
             hit = rows[chosen[:, j]]
-            moved[hit, column] = _move(space.choices(b, column), space.categorical[column], moved[hit, column], step, rng)
+            moved[hit, column] = _move(
+                space.choices(b, column), space.categorical[column], moved[hit, column], step, rng
+            )
     return space.snap(moved)
 
 

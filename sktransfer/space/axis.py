@@ -62,6 +62,9 @@ class Categorical:
     def decode(self, u: np.ndarray) -> list:
         return [self.values[i] for i in nearest(self.coordinates, u)]
 
+    def snap(self, u: np.ndarray) -> np.ndarray:
+        return self.coordinates[nearest(self.coordinates, u)]
+
 
 class Ordered:
     """A list of numbers, spaced as the list spaces them: evenly, geometrically, or by rank."""
@@ -106,6 +109,9 @@ class Ordered:
     def decode(self, u: np.ndarray) -> list:
         return [self.values[i] for i in nearest(self.coordinates, u)]
 
+    def snap(self, u: np.ndarray) -> np.ndarray:
+        return self.coordinates[nearest(self.coordinates, u)]
+
 
 class Continuous:
     """A continuous distribution; its own quantiles are the scale, which is a log for a loguniform."""
@@ -133,7 +139,9 @@ class Continuous:
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
         known = np.array([is_number(value) for value in values], dtype=bool)
-        v = np.array([value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float)
+        v = np.array(
+            [value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float
+        )
         return np.where(known, self._to_unit(v), UNKNOWN)
 
     def _to_unit(self, v: np.ndarray) -> np.ndarray:
@@ -181,7 +189,9 @@ class Integers:
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
         known = np.array([is_number(value) for value in values], dtype=bool)
-        v = np.array([value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float)
+        v = np.array(
+            [value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float
+        )
         inside = np.clip(v, self._low, self._high)
         u = self.distribution.cdf(inside) - self.distribution.pmf(np.rint(inside)) / 2
         width = self._high - self._low + 1 if self._bounded else 1.0

@@ -9,7 +9,7 @@ the branch's values. Everything here asks estimators by duck typing, so that any
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sktransfer._values import Plain, describe
@@ -27,7 +27,7 @@ _TRANSPARENT = {
 }
 
 
-def canonical_names(branches: list[Mapping[str, Any]], estimator: Any) -> dict[str, str]:
+def canonical_names(branches: Sequence[Mapping[str, Any]], estimator: Any) -> dict[str, str]:
     """Map each declared name to its canonical one; without an estimator a name stands for itself."""
     names = dict.fromkeys(name for branch in branches for name in branch)
     if not hasattr(estimator, "get_params"):
@@ -67,7 +67,7 @@ def _owners(path: str, branch: Mapping[str, Any], estimator: Any) -> list[Any]:
     return []
 
 
-def check_names(branches: list[Mapping[str, Any]], estimator: Any) -> None:
+def check_names(branches: Sequence[Mapping[str, Any]], estimator: Any) -> None:
     """Raise a ValueError for a name that the estimator does not have, with the nearest one it has."""
     if not hasattr(estimator, "get_params"):
         return
@@ -96,7 +96,8 @@ def fixed_values(estimator: Any, canonical: Mapping[str, str]) -> dict[str, Plai
     """Canonical name -> plain value of every parameter that is not searched."""
     if not hasattr(estimator, "get_params"):
         return {}
-    tuned, fixed = set(canonical.values()), {}
+    tuned = set(canonical.values())
+    fixed: dict[str, Plain] = {}
     for name, value in estimator.get_params(deep=True).items():
         path, _, parameter = name.rpartition("__")
         plain = describe(value)

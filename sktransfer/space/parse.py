@@ -47,7 +47,9 @@ def _parse_values(name: Any, values: Any) -> Any:
         raise TypeError(f"Parameter names must be strings, got {name!r} ({type(name).__name__}).")
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
-            raise ValueError(f"space[{name!r}] must be one-dimensional, got an array of shape {values.shape}.")
+            raise ValueError(
+                f"space[{name!r}] must be one-dimensional, got an array of shape {values.shape}."
+            )
         values = list(values)
     if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
         if len(values) == 0:

@@ -84,7 +84,7 @@ class _Lookup:
     def value(self, params: Mapping[str, Any], name: str) -> Any:
         canonical = self._space.canonical[name]
         declared = self._declared.get(canonical)
-        if declared in params:
+        if declared is not None and declared in params:
             return params[declared]
         return self._fixed.get(canonical, _MISSING)
 

@@ -10,6 +10,7 @@ A parameter that the configuration's branch does not have sits at a fixed coordi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -91,25 +92,32 @@ class Space:
 
     @property
     def size(self) -> int | None:
-        counts = [self._branch_size(branch, places) for branch, places in zip(self.branches, self._places, strict=True)]
-        return None if None in counts else sum(counts)
+        total = 0
+        for b in range(len(self.branches)):
+            values = self._finite_values(b)
+            if values is None:
+                return None
+            total += math.prod(len(entry) for entry in values)
+        return total
 
-    def _branch_size(self, branch: parse.Branch, places: Mapping[str, int]) -> int | None:
-        values = [branch[name] if parse.is_list(branch[name]) else self._axes[place].values
-                  for name, place in places.items()]
-        if any(entry is None for entry in values):
-            return None
-        return int(np.prod([len(entry) for entry in values], dtype=object)) if values else 1
+    def _finite_values(self, b: int) -> list[Sequence[Any]] | None:
+        """Values of each parameter of a branch; None if there is no end of them."""
+        values = []
+        for name, entry in self.branches[b].items():
+            own = entry if parse.is_list(entry) else self._axes[self._places[b][name]].values
+            if own is None:
+                return None
+            values.append(own)
+        return values
 
     def grid(self) -> list[dict[str, Any]]:
         """Every configuration of a finite space, in the order of scikit-learn's ParameterGrid."""
-        if self.size is None:
-            raise ValueError("A space with a continuous or unbounded parameter has no grid.")
         rows = []
-        for branch, places in zip(self.branches, self._places, strict=True):
-            columns = [branch[name] if parse.is_list(branch[name]) else self._axes[place].values
-                       for name, place in places.items()]
-            rows += [dict(zip(branch, row, strict=True)) for row in itertools.product(*columns)]
+        for b, branch in enumerate(self.branches):
+            values = self._finite_values(b)
+            if values is None:
+                raise ValueError("A space with a continuous or unbounded parameter has no grid.")
+            rows += [dict(zip(branch, row, strict=True)) for row in itertools.product(*values)]
         return rows
 
     # -- sampling ------------------------------------------------------------------------------
@@ -160,7 +168,7 @@ class Space:
                     codes[rows, column] = self._axes[place].snap(u)
                 else:
                     codes[rows, column] = coordinates[nearest(coordinates, u)]
-            idle = [self._offset + p for p in range(len(self._axes)) if p not in allowed]
+            idle = np.setdiff1d(np.arange(self._offset, self.n_columns), self.active(b))
             codes[np.ix_(rows, idle)] = self._idle_row()[idle]
         if self._offset:
             codes[:, 0] = self._branch_code(branch)
@@ -199,7 +207,7 @@ class Space:
         for b, places in enumerate(self._places):
             rows = np.flatnonzero(branch == b)
             for name, place in places.items():
-                values = [params[row][name] for row in rows]
+                values = [params[int(row)][name] for row in rows]
                 codes[rows, self._offset + place] = self._axes[place].encode(values)
         return codes
 

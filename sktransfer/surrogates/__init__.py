@@ -17,7 +17,7 @@ _CLASSES = {"GP": "gp", "Random": "random", "WarmStart": "warm_start"}
 REGISTRY = {"auto": "WarmStart", "gp": "GP", "random": "Random", "warm-start": "WarmStart"}
 """Name of a surrogate -> its class."""
 
-__all__ = ["REGISTRY", "GP", "EncodedTask", "Posterior", "Random", "Surrogate", "WarmStart", "make_surrogate"]
+__all__ = ["GP", "REGISTRY", "EncodedTask", "Posterior", "Random", "Surrogate", "WarmStart", "make_surrogate"]
 
 
 def make_surrogate(surrogate: str | Surrogate) -> Surrogate:

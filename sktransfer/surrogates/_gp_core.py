@@ -128,12 +128,21 @@ def fit_hyperparameters(
     bounds = [(m - 12, m + 12) for m in medians]
     with single_thread():
         runs = [
-            minimize(value_and_gradient, s, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
+            minimize(
+                value_and_gradient,
+                s,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": max_iter},
+            )
             for s in starts
         ]
     best = min(runs, key=lambda run: run.fun)
     if not np.isfinite(best.fun) or best.fun >= 1e10:
-        warnings.warn("The Gaussian process could not be fitted; its default hyperparameters are used.", stacklevel=2)
+        warnings.warn(
+            "The Gaussian process could not be fitted; its default hyperparameters are used.", stacklevel=2
+        )
         return medians
     return best.x
 

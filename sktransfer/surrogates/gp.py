@@ -60,8 +60,13 @@ class GP(Surrogate):
         if np.isfinite(target.z).sum() >= 2:
             start = self.h_ if self.h_ is not None and len(self.h_) == len(h) else None
             h = self.h_ = fit_hyperparameters(
-                target.theta, z, target.categorical,
-                kernel=self.kernel, priors=priors, start=start, max_iter=self.max_iter,
+                target.theta,
+                z,
+                target.categorical,
+                kernel=self.kernel,
+                priors=priors,
+                start=start,
+                max_iter=self.max_iter,
             )
         return GaussianProcess(
             target.theta, z, h, target.categorical, kernel=self.kernel, shift=shift, scale=scale

@@ -22,7 +22,9 @@ def test_ei_equals_monte_carlo(mean, std, best):
 def test_log_h_equals_the_integral(v):
     integral = quad(lambda t: t * np.exp(-0.5 * t * t + v * t), 0, 40)[0]  # h(v) / phi(v)
     expected = np.log(integral) + norm.logpdf(v)
-    assert log_expected_improvement(np.array([v]), np.array([1.0]), 0.0)[0] == pytest.approx(expected, rel=1e-6)
+    assert log_expected_improvement(np.array([v]), np.array([1.0]), 0.0)[0] == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_log_ei_never_underflows_and_is_monotone():

@@ -109,9 +109,7 @@ def test_trials_with_another_category_than_todays_are_left_out():
 
 
 def test_a_number_that_is_fixed_today_leaves_no_trial_out():
-    past = Task.from_trials(
-        {"C": [1, 10], "degree": [2, 3]}, [({"C": 1, "degree": 2}, 0.9)], estimator=SVC()
-    )
+    past = Task.from_trials({"C": [1, 10], "degree": [2, 3]}, [({"C": 1, "degree": 2}, 0.9)], estimator=SVC())
     assert len(encode_past(Space.parse({"C": [1, 10]}, SVC(degree=3)), past)[1]) == 1
 
 

@@ -118,7 +118,9 @@ def belongs(params, branch):
 
 
 @settings(max_examples=100, deadline=None)
-@given(spec=st.dictionaries(names, st.lists(anything | numbers, min_size=1, max_size=4), min_size=1, max_size=3))
+@given(
+    spec=st.dictionaries(names, st.lists(anything | numbers, min_size=1, max_size=4), min_size=1, max_size=3)
+)
 def test_grid_is_in_the_order_of_parameter_grid(spec):
     ours, theirs = Space.parse(spec).grid(), list(ParameterGrid(spec))
     assert [list(p.items()) for p in map(dict, ours)] == [

@@ -69,8 +69,11 @@ def test_any_scores_give_a_finite_posterior(surrogate, z):
 def test_failures_are_learned_from():
     theta = np.array([[0.1, 0.1], [0.15, 0.1], [0.9, 0.9], [0.5, 0.5]])
     z = np.array([np.nan, np.nan, 0.8, 0.6])
-    mean, _ = GP().fit([]).posterior(EncodedTask(theta, z, CONTINUOUS)).predict(
-        np.array([[0.12, 0.1], [0.88, 0.9]])
+    mean, _ = (
+        GP()
+        .fit([])
+        .posterior(EncodedTask(theta, z, CONTINUOUS))
+        .predict(np.array([[0.12, 0.1], [0.88, 0.9]]))
     )
     assert mean[0] < mean[1]
 
@@ -98,9 +101,7 @@ def test_state_round_trip():
 
 def task_with_best_at(a, b, profile_of=None, name=""):
     rng = np.random.default_rng(0)
-    trials = [
-        ({"a": x, "b": y}, -((x - a) ** 2 + (y - b) ** 2)) for x, y in [*rng.random((30, 2)), (a, b)]
-    ]
+    trials = [({"a": x, "b": y}, -((x - a) ** 2 + (y - b) ** 2)) for x, y in [*rng.random((30, 2)), (a, b)]]
     return Task.from_trials(SPACE, trials, profile_of, id=name)
 
 
@@ -127,7 +128,9 @@ def test_the_nearest_tasks_come_first():
 def test_settings_take_turns_and_keep_their_distance():
     surrogate = WarmStart(n_tasks=2, n_settings=2, min_distance=0.1).fit(
         [
-            EncodedTask(np.array([[0.5, 0.5], [0.51, 0.5], [0.9, 0.9]]), np.array([3.0, 2, 1]), CONTINUOUS, id="x"),
+            EncodedTask(
+                np.array([[0.5, 0.5], [0.51, 0.5], [0.9, 0.9]]), np.array([3.0, 2, 1]), CONTINUOUS, id="x"
+            ),
             EncodedTask(np.array([[0.52, 0.5], [0.1, 0.1]]), np.array([2.0, 1]), CONTINUOUS, id="y"),
         ]
     )
