@@ -186,16 +186,19 @@ class TransferOptimizer:
         if members is not None:
             return members.params[rng.choice(members.fresh(self._seen))], "random"
         if self.surrogate.n_initial:
-            [params] = self.space.decode(self.space.from_cube(self._sobol(self._asked)))
+            [params] = self.space.decode(self.space.from_cube(self._space_filling(self._asked)))
             if params_identity(params) not in self._seen:
                 return params, "space-filling"
         draws = self.space.sample(64, rng)
         return next((p for p in draws if params_identity(p) not in self._seen), draws[0]), "random"
 
-    def _sobol(self, index: int) -> np.ndarray:
+    def _space_filling(self, index: int) -> np.ndarray:
+        """The middle of every scale with the first of every list of categories, then a Sobol sequence."""
+        if index == 0:
+            return np.where(self.space.categorical, 0.0, 0.5)[None]
         engine = qmc.Sobol(self.space.n_columns, seed=self._seed)
-        if index:
-            engine.fast_forward(index)
+        if index > 1:
+            engine.fast_forward(index - 1)
         return engine.random(1)
 
     # -- tell ----------------------------------------------------------------------------------

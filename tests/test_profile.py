@@ -425,7 +425,7 @@ def test_overlap_of_texts_and_kernels():
         assert profile(whole).overlap(profile(part)) > 0.95
         assert profile(whole).overlap(profile(sparse.coo_matrix(part))) > 0.95
     assert profile(other).overlap(profile(part)) == 0.0
-    holey = np.where(kernel > 0.1, kernel, 0.0)
+    holey = np.where(kernel > 0.1, kernel, 0.0)[:30, :30]  # few enough for all cells to be in the sketch
     np.testing.assert_array_equal(profile(holey).fingerprint, profile(sparse.csr_matrix(holey)).fingerprint)
 
 
@@ -544,14 +544,14 @@ def test_landmark_of_the_majority_class_is_zero():
 
 
 def test_landmarks_see_rare_classes_and_rare_columns():
-    train, test = mf.split(np.r_[np.zeros(97), np.ones(3)])
-    assert sorted([*train, *test]) == list(range(100)) and sum(test >= 97) == 1
+    classes = np.arange(60) % 20
+    train, test = mf.split(classes)
+    assert sorted([*train, *test]) == list(range(60)) and sorted(classes[test]) == list(range(20))
     X = sparse.random(300, 4000, density=1e-4, format="lil", random_state=0)
     y = np.arange(300) % 2
     X[:, 3999] = (y + 1.0)[:, None]
-    assert (
-        profile(X.tocsr(), y).meta_features["landmark_tree"] == 1.0
-    )  # the one full column is among the chosen
+    found = profile(X.tocsr(), y).meta_features
+    assert found["landmark_tree"] == 1.0  # the one full column is among the chosen
 
 
 def test_meta_features_at_the_edges():
