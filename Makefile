@@ -33,6 +33,7 @@ test-oldest: $(OLDEST)/.installed-test  ## run them with the oldest supported de
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(VENV)/bin/python -m ruff check .
+	$(VENV)/bin/python -m ruff format --check .
 	$(VENV)/bin/python -m mypy
 
 bench-plain: $(VENV)/.installed-bench  ## the optimiser without an archive, beside others

@@ -57,9 +57,10 @@ ESTIMATORS = {
         },
     ),
 }
-OURS = "sktransfer gp"
-METHODS = [OURS, "optuna GPSampler", "optuna TPESampler"]
+PEER = "optuna GPSampler"
+METHODS = ["sktransfer gp", PEER, "optuna TPESampler"]
 N_TRIALS, N_RANDOM, MAX_ROWS = 30, 300, 400
+AT = [1, 3, 5, 10, 20, 30]  # numbers of trials that are reported
 
 
 def evaluate(estimator, params, X, y) -> float:
@@ -131,8 +132,8 @@ def run_all(
             row = json.loads(line)
             done[row["data"], row["estimator"], row["method"], row["seed"]] = row
     cells = [(name, estimator) for name in names for estimator in ESTIMATORS]
-    jobs = [(*cell, "random", 0) for cell in cells]
-    jobs += [(*cell, method, seed) for cell in cells for method in methods for seed in range(seeds)]
+    jobs = [(*cell, method, seed) for cell in cells for method in methods for seed in range(seeds)]
+    jobs += [(*cell, "random", 0) for cell in cells]
     todo = [job for job in jobs if job not in done]
     store.parent.mkdir(parents=True, exist_ok=True)
     begun = time.time()
@@ -201,46 +202,54 @@ def seconds_per_ask(dimensions: int, repeats: int = 15) -> dict[str, float]:
     return {method: float(np.median(s)) for method, s in seconds.items()}
 
 
+def regret_table(table: dict[str, dict[str, np.ndarray]], estimator: str) -> list[str]:
+    """Rows of Markdown: methods by numbers of trials, over one estimator or "both"."""
+    lines = ["| method | " + " | ".join(f"k = {k}" for k in AT) + " |", "|---|" + "---|" * len(AT)]
+    for method, by in table.items():
+        values = np.vstack(list(by.values())) if estimator == "both" else by[estimator]
+        error = values.std(axis=0) / np.sqrt(len(values))
+        cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(values.mean(axis=0), error, strict=True)]
+        lines.append(f"| {method} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def speed_table() -> list[str]:
+    """Rows of Markdown: seconds per ask, and their ratio to GPSampler's."""
+    two, eight = seconds_per_ask(2), seconds_per_ask(8)
+    lines = ["| method | 2 dimensions | ratio | 8 dimensions | ratio |", "|---|---|---|---|---|"]
+    for method in METHODS:
+        a, b = two[method], eight[method]
+        lines.append(f"| {method} | {a:.4f} | {a / two[PEER]:.2f} | {b:.4f} | {b / eight[PEER]:.2f} |")
+    return lines
+
+
 def report(rows: list[dict], command: str, seeds: int) -> str:
     """The tables as Markdown."""
-    at = [1, 3, 5, 10, 20, 30]
-    table = regrets(rows, at)
+    table = regrets(rows, AT)
     names = sorted({row["data"] for row in rows})
     lines = [
-        "# Plain Bayesian optimisation", "",
-        f"Made by `{command}`.", "",
-        f"{len(names)} data sets ({', '.join(names)}; at most {MAX_ROWS} rows of each), "
-        f"{len(ESTIMATORS)} estimators (SVC behind a StandardScaler, 3 parameters; decision tree, "
-        f"6 parameters), {N_TRIALS} trials, {seeds} seeds, accuracy in three-fold cross-validation. "
-        "Mean normalised regret after k trials: 0 is the best score reached by anybody in the cell, "
-        f"1 the median of {N_RANDOM} random configurations. Random search is the expected best of k of those.", "",
-    ]  # fmt: skip
+        "# Plain Bayesian optimisation",
+        "",
+        f"Made by `{command}`.",
+        "",
+        f"{len(names)} data sets ({', '.join(names)}; at most {MAX_ROWS} rows of each), SVC behind a "
+        f"StandardScaler (3 parameters) and a decision tree (6 parameters), {N_TRIALS} trials, {seeds} "
+        "seeds, accuracy in three-fold cross-validation. Mean normalised regret after k trials: 0 is the best score "
+        f"reached by anybody in the cell, 1 the median of {N_RANDOM} random configurations; random search is "
+        "the expected best of k of those. ± is the standard error over data sets, estimators and seeds. "
+        "Choices (priors, kernel, initial trials) were made on other data sets (`--development`).",
+        "",
+    ]
     for estimator in ["both", *ESTIMATORS]:
-        lines += [f"## {estimator}", "", "| method | " + " | ".join(f"k = {k}" for k in at) + " |"]
-        lines += ["|---|" + "---|" * len(at)]
-        for method in [*METHODS, "random"]:
-            if method not in table:
-                continue
-            by = table[method]
-            values = np.vstack(list(by.values())) if estimator == "both" else by[estimator]
-            error = values.std(axis=0) / np.sqrt(len(values))
-            cells = [f"{m:.3f} ± {e:.3f}" for m, e in zip(values.mean(axis=0), error, strict=True)]
-            lines.append(f"| {method} | " + " | ".join(cells) + " |")
-        lines.append("")
+        lines += [f"## {estimator}", "", *regret_table(table, estimator), ""]
     lines += [
-        "± is the standard error over data sets, estimators and seeds.", "",
-        "## Seconds per ask", "",
+        "## Seconds per ask",
+        "",
         f"Median after {N_TRIALS} trials, the methods taking turns in one process; "
-        "the ratio is to GPSampler's.", "",
-        "| method | 2 dimensions | ratio | 8 dimensions | ratio |", "|---|---|---|---|---|",
-    ]  # fmt: skip
-    two, eight = seconds_per_ask(2), seconds_per_ask(8)
-    peer = "optuna GPSampler"
-    for method in METHODS:
-        lines.append(
-            f"| {method} | {two[method]:.4f} | {two[method] / two[peer]:.2f} "
-            f"| {eight[method]:.4f} | {eight[method] / eight[peer]:.2f} |"
-        )
+        "the ratio is to GPSampler's.",
+        "",
+        *speed_table(),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -258,7 +267,7 @@ def main() -> None:
     options = parser.parse_args()
     names = DEVELOPMENT if options.development else REPORT
     kind = "development" if options.development else "report"
-    store = options.store or Path("benchmarks/runs") / f"plain_bo-{kind}.jsonl"
+    store = options.store or Path("docs/results") / f"plain_bo-{kind}.jsonl"
     folder = data_folder(options.data)
     rows = run_all(folder, names, options.seeds, options.methods, store, options.jobs)
     command = "python -m benchmarks.plain_bo" + (" --development" if options.development else "")

@@ -52,7 +52,7 @@ def main():
         ours = TransferSearchCV(pipeline, SPACE, n_iter=TRIALS, archive=archive, random_state=0).fit(X, y)
         print("  It leaned on:")
         for source in ours.source_tasks_:
-            print(f"    {source['id']}  similarity {source['similarity']:.2f}, {source['n_used']} settings tried")
+            print(f"    {source['id']}  similarity {source['similarity']:.2f}, {source['n_used']} settings")
 
     randomized = [
         best_so_far(RandomizedSearchCV(pipeline, SPACE, n_iter=TRIALS, random_state=seed).fit(X, y))

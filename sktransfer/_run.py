@@ -202,16 +202,17 @@ class Run:
                 self._profile = profile(self._X, self._y, keep=self.archive.keep)
             except Exception as error:
                 warnings.warn(
-                    f"The data could not be profiled ({error!r}); the search goes on without.", stacklevel=2
+                    f"The data could not be profiled ({error!r}); the search goes on without the past.",
+                    stacklevel=2,
                 )
         return self._profile
 
     def _ask_archive(self) -> Selection:
-        if self.archive is None:
-            return Selection((), ())
-        seen = [self._look_at_data(), *(profile(X) for X in enclosing_data())]
+        today = self._look_at_data()
+        if self.archive is None or today is None:
+            return Selection((), ())  # nobody could tell whose rows a past task saw
         try:
-            return self.archive.select(self.space, [p for p in seen if p is not None])
+            return self.archive.select(self.space, [today, *map(profile, enclosing_data())])
         except Exception as error:
             warnings.warn(
                 f"{self.archive!r} could not be read ({error!r}); the search starts anew.", stacklevel=2

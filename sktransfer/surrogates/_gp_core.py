@@ -134,7 +134,7 @@ def fit_hyperparameters(
                 jac=True,
                 method="L-BFGS-B",
                 bounds=bounds,
-                options={"maxiter": max_iter},
+                options={"maxiter": max_iter, "ftol": 1e-5},
             )
             for s in starts
         ]
