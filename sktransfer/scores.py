@@ -38,3 +38,19 @@ def standardise(z: np.ndarray) -> tuple[np.ndarray, float, float]:
     spread = float(ok.std())
     scale = spread if spread > 1e-12 * max(1.0, abs(mean)) else 1.0
     return (fill_failures(z) - mean) / scale, mean, scale
+
+
+def raise_floor(z: np.ndarray, reach: float = 2.0) -> np.ndarray:
+    """Pull scores far below the median up, to `reach` times the distance of the best from the median.
+
+    How bad the bad ones are is of no interest, but on their scale the differences at the top vanish.
+
+    >>> raise_floor(np.array([0.1, 0.80, 0.81, 0.82, 0.83])).round(2).tolist()
+    [0.77, 0.8, 0.81, 0.82, 0.83]
+    """
+    z = np.asarray(z, dtype=float)
+    ok = z[np.isfinite(z)]
+    if not len(ok) or ok.max() == np.median(ok):
+        return z  # half of them are the best: there is nothing to measure "far" by
+    median = np.median(ok)
+    return np.maximum(z, median - reach * (ok.max() - median))  # NaN stays NaN

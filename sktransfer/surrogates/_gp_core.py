@@ -24,6 +24,7 @@ from scipy.optimize import minimize
 from sktransfer._torch import single_thread, tensor
 
 _JITTER = 1e-9
+_NOT_DEFINITE = 1e10  # value of a kernel matrix that has no Cholesky factor
 
 
 def _squared_exponential(r2: torch.Tensor) -> torch.Tensor:
@@ -104,13 +105,13 @@ def fit_hyperparameters(
     *,
     kernel: str,
     priors: Priors,
-    start: np.ndarray | None = None,
     max_iter: int = 50,
 ) -> np.ndarray:
-    """Most probable hyperparameters h by L-BFGS, from `start` and from the priors' medians.
+    """Most probable hyperparameters h, by L-BFGS from the priors' medians.
 
-    Fitting degrades, it does not die: if no start leads anywhere, the medians are returned with a
-    warning.
+    It always starts there, not where an earlier fit ended: the result depends on the data alone, and a
+    search that is taken up again sees the same model. Fitting degrades, it does not die: if it leads
+    nowhere, the medians are returned with a warning.
     """
     squares, z_t = differences(tensor(X), tensor(X), categorical), tensor(z)
 
@@ -119,27 +120,21 @@ def fit_hyperparameters(
         try:
             loss = negative_log_posterior(h_t, squares, z_t, kernel, priors)
         except torch.linalg.LinAlgError:
-            return 1e10, np.zeros_like(h)
+            return _NOT_DEFINITE, np.zeros_like(h)
         (gradient,) = torch.autograd.grad(loss, h_t)
         return float(loss.detach()), gradient.numpy()
 
     medians = priors.medians(X.shape[1])
-    starts = [medians] if start is None else [start, medians]
-    bounds = [(m - 12, m + 12) for m in medians]
     with single_thread():
-        runs = [
-            minimize(
-                value_and_gradient,
-                s,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=bounds,
-                options={"maxiter": max_iter, "ftol": 1e-5},
-            )
-            for s in starts
-        ]
-    best = min(runs, key=lambda run: run.fun)
-    if not np.isfinite(best.fun) or best.fun >= 1e10:
+        best = minimize(
+            value_and_gradient,
+            medians,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=[(m - 12, m + 12) for m in medians],
+            options={"maxiter": max_iter, "ftol": 1e-6},
+        )
+    if not best.fun < _NOT_DEFINITE:
         warnings.warn(
             "The Gaussian process could not be fitted; its default hyperparameters are used.", stacklevel=2
         )

@@ -1,17 +1,15 @@
 """`GP`: a Gaussian process on the target's own trials, no transfer (the papers' noneGP).
 
-Scores are standardised; a failed trial counts as the worst seen. Matérn-5/2 with a lengthscale per
-column. Its priors keep the first fits sane: with a handful of trials the hyperparameters stay near
-their medians, and the data take over as they come in.
+Scores far below the median are pulled up, all are standardised, and a failed trial counts as the worst
+seen. Matérn-5/2 with a lengthscale per column. Its priors keep the first fits sane: with a handful of
+trials the hyperparameters stay near their medians, and the data take over as they come in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from sktransfer.scores import standardise
+from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates._gp_core import GaussianProcess, LogNormal, Priors, fit_hyperparameters
 from sktransfer.surrogates.base import EncodedTask, Surrogate
 
@@ -45,39 +43,23 @@ class GP(Surrogate):
         self.n_initial = n_initial
         self.max_iter = max_iter
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> GP:
-        """Remember nothing of the past tasks but their number."""
-        self.n_tasks_ = len(tasks)
-        self.h_: np.ndarray | None = None
-        return self
-
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""
         d = target.theta.shape[1]
-        priors = default_priors(d)
-        z, shift, scale = standardise(target.z)
-        h = priors.medians(d)
+        z, shift, scale = standardise(raise_floor(target.z))
+        h = default_priors(d).medians(d)
         if np.isfinite(target.z).sum() >= 2:
-            start = self.h_ if self.h_ is not None and len(self.h_) == len(h) else None
-            h = self.h_ = fit_hyperparameters(
+            h = fit_hyperparameters(
                 target.theta,
                 z,
                 target.categorical,
                 kernel=self.kernel,
-                priors=priors,
-                start=start,
+                priors=default_priors(d),
                 max_iter=self.max_iter,
             )
         return GaussianProcess(
             target.theta, z, h, target.categorical, kernel=self.kernel, shift=shift, scale=scale
         )
-
-    def state(self) -> dict[str, np.ndarray]:
-        return {} if self.h_ is None else {"h": self.h_}
-
-    def from_state(self, state: dict[str, np.ndarray]) -> GP:
-        self.n_tasks_, self.h_ = 0, state.get("h")
-        return self
 
 
 def default_priors(d: int) -> Priors:
@@ -87,7 +69,7 @@ def default_priors(d: int) -> Priors:
     function is about as wild in 20 dimensions as in 2.
     """
     return Priors(
-        lengthscale=LogNormal(0.4 * np.sqrt(d), 0.8),
+        lengthscale=LogNormal(0.25 * np.sqrt(d), 0.8),
         signal=LogNormal(1.0, 0.7),
         noise=LogNormal(1e-3, 1.5),
     )

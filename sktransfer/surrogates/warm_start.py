@@ -6,7 +6,8 @@ scaled to [0, 1] over the tasks and the target. Notation: m past tasks, F meta-f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,26 +62,41 @@ class WarmStart(GP):
         self.min_distance = min_distance
 
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> WarmStart:
-        """Keep the past tasks; there is nothing to train."""
-        super().fit(tasks, warm_from)
-        self.tasks_ = list(tasks)
+        """Keep the settings and the meta-features of the past tasks; there is nothing to train."""
+        features = [_meta_features(task.profile) for task in tasks]
+        names = sorted(set().union(*features))
+        ranked = [_best_first(task) for task in tasks]
+        return self.from_state(
+            {
+                "ids": np.array([task.id for task in tasks], dtype=str),
+                "settings": np.vstack(ranked) if ranked else np.empty((0, 0)),
+                "owner": np.repeat(np.arange(len(tasks)), [len(rows) for rows in ranked]),
+                "names": np.array(names, dtype=str),
+                "features": _table(features, names),
+            }
+        )
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Past settings, best first, with the number of their task; the tasks' ids and meta-features."""
+        return dict(self.past_)
+
+    def from_state(self, state: dict[str, np.ndarray]) -> WarmStart:
+        self.past_ = dict(state)
+        self.n_tasks_ = len(state["ids"])
         return self
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
         """The settings to try first, best first, and the id of the past task each comes from."""
-        order = np.argsort(self._distances(target), kind="stable")[: self.n_tasks]
-        ranked = [(self.tasks_[i], _best_first(self.tasks_[i])) for i in order]
+        past, order = self.past_, np.argsort(self._distances(target), kind="stable")[: self.n_tasks]
         taken: list[np.ndarray] = []
         sources: list[str] = []
-        counts = dict.fromkeys(range(len(ranked)), 0)
         for _ in range(self.n_settings):
-            for number, (task, rows) in enumerate(ranked):
-                for row in rows:
-                    if not self._near_any(row, taken, target.categorical):
-                        taken.append(row)
-                        sources.append(task.id)
-                        counts[number] += 1
-                        break
+            for number in order:
+                settings = past["settings"][past["owner"] == number]
+                fresh = (row for row in settings if not self._near_any(row, taken, target.categorical))
+                for row in itertools.islice(fresh, 1):
+                    taken.append(row)
+                    sources.append(str(past["ids"][number]))
         return np.array(taken).reshape(-1, target.theta.shape[1]), sources
 
     def _near_any(self, row: np.ndarray, taken: list[np.ndarray], categorical: np.ndarray) -> bool:
@@ -92,21 +108,25 @@ class WarmStart(GP):
         return np.exp(-self._distances(target))
 
     def _distances(self, target: EncodedTask) -> np.ndarray:
-        features = [_meta_features(task.profile) for task in [*self.tasks_, target]]
-        names = sorted(set().union(*features))
-        table = np.array([[row.get(name, np.nan) for name in names] for row in features])  # (m + 1, F)
-        return _scaled_distances(table[:-1], table[-1])
+        names = self.past_["names"]
+        return _scaled_distances(self.past_["features"], _table([_meta_features(target.profile)], names)[0])
 
 
-def _best_first(task: EncodedTask) -> list[np.ndarray]:
+def _best_first(task: EncodedTask) -> np.ndarray:
     """Codes of the successful trials that exist in today's space, highest score first."""
     known = ~(task.theta[:, task.categorical] < 0).any(axis=1)
     ok = np.flatnonzero(np.isfinite(task.z) & known)
-    return list(task.theta[ok[np.argsort(-task.z[ok], kind="stable")]])
+    return task.theta[ok[np.argsort(-task.z[ok], kind="stable")]]
 
 
 def _meta_features(profile: Any) -> dict[str, float]:
     return {} if profile is None else profile.meta_features
+
+
+def _table(features: Sequence[dict[str, float]], names: Iterable[str]) -> np.ndarray:
+    """A row of features for each task, NaN where one is not known; (m, F)."""
+    columns = [[row.get(name, np.nan) for row in features] for name in names]
+    return np.array(columns, dtype=float).reshape(len(columns), len(features)).T
 
 
 def _scaled_distances(past: np.ndarray, target: np.ndarray) -> np.ndarray:

@@ -88,12 +88,26 @@ def test_scale_and_shift_of_the_scores_do_not_matter():
     np.testing.assert_allclose(other_std, 50 * std, rtol=1e-3)
 
 
-def test_state_round_trip():
-    gp = GP().fit([])
-    gp.posterior(encoded(8))
-    back = clone(gp).from_state(pickle.loads(pickle.dumps(gp.state())))
-    np.testing.assert_array_equal(back.h_, gp.h_)
-    assert Random().fit([]).state() == {}
+@pytest.mark.parametrize("surrogate", [GP(), WarmStart(), Random()])
+def test_state_round_trip(surrogate):
+    past, target = encoded(8, 1, id="past"), encoded(6)
+    fitted = surrogate.fit([past])
+    back = clone(surrogate).from_state(pickle.loads(pickle.dumps(fitted.state())))
+    assert back.proposals(target)[1] == fitted.proposals(target)[1]
+    np.testing.assert_array_equal(back.proposals(target)[0], fitted.proposals(target)[0])
+    if fitted.posterior(target) is not None:
+        points = np.random.default_rng(1).random((5, 2))
+        for ours, theirs in zip(
+            back.posterior(target).predict(points), fitted.posterior(target).predict(points), strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_posterior_depends_on_the_data_alone():
+    gp, points = GP().fit([]), np.random.default_rng(1).random((5, 2))
+    first = gp.posterior(encoded(9)).predict(points)
+    gp.posterior(encoded(20, seed=5))
+    np.testing.assert_array_equal(first, gp.posterior(encoded(9)).predict(points))
 
 
 # -- warm start ------------------------------------------------------------------------------------

@@ -1,0 +1,53 @@
+"""Scores made comparable."""
+
+import numpy as np
+import pytest
+
+from sktransfer.scores import fill_failures, raise_floor, standardise
+
+NAN = np.nan
+
+
+@pytest.mark.parametrize("z", [[1.0, 2.0, 4.0], [1e9, 1e9 + 1], [-3.0, NAN, 5.0, 6.0]])
+def test_standardised_scores_have_no_scale_of_their_own(z):
+    z = np.array(z)
+    out, mean, scale = standardise(z)
+    ok = np.isfinite(z)
+    np.testing.assert_allclose([out[ok].mean(), out[ok].std()], [0, 1], atol=1e-6)
+    np.testing.assert_allclose(mean + scale * out[ok], z[ok])
+    np.testing.assert_allclose(standardise(10 * z + 7)[0], out, atol=1e-6)
+
+
+@pytest.mark.parametrize("z", [[0.7], [0.7, 0.7, 0.7], [0.1 + 0.2, 0.3]])
+def test_a_spread_of_nothing_counts_as_one(z):
+    out, _, scale = standardise(np.array(z))
+    assert scale == 1.0
+    np.testing.assert_allclose(out, 0, atol=1e-12)
+
+
+def test_failures_count_as_the_worst():
+    assert fill_failures(np.array([3.0, NAN, 1.0])).tolist() == [3.0, 1.0, 1.0]
+    assert fill_failures(np.array([NAN, NAN])).tolist() == [-1.0, -1.0]
+    assert standardise(np.array([NAN]))[0].tolist() == [-1.0]
+    assert standardise(np.array([]))[0].tolist() == []
+
+
+def test_the_floor_keeps_order_best_and_failures():
+    z = np.array([0.0, 0.5, 0.90, 0.91, 0.92, 0.93, NAN, 0.94])
+    out = raise_floor(z)
+    assert out[-1] == 0.94
+    assert np.isnan(out[6])
+    assert out[0] == out[1] == pytest.approx(0.91 - 2 * 0.03)
+    assert (np.diff(out[:6]) >= 0).all()
+
+
+@pytest.mark.parametrize("z", [[], [NAN], [0.5], [0.9, 0.9, 0.9, 0.1], [0.9, NAN]])
+def test_without_a_measure_there_is_no_floor(z):
+    np.testing.assert_array_equal(raise_floor(np.array(z)), z)
+
+
+def test_the_input_is_left_alone():
+    z = np.array([0.0, 0.9, 0.91, 0.92, NAN])
+    before = z.copy()
+    raise_floor(z), fill_failures(z), standardise(z)
+    np.testing.assert_array_equal(z, before)
