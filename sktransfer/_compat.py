@@ -49,16 +49,17 @@ def all_fits_failed(error: ValueError, n_fits: int | None = None) -> str | None:
 
 
 def enclosing_data() -> list[Any]:
-    """X of every cross-validation of scikit-learn under way around the caller.
+    """Every X that scikit-learn is at work on around the caller, outermost last.
 
     Inside ``cross_val_score(search, X, y, cv=2)`` the two searches see no row in common, and yet each
-    of them is judged on the rows of the other: what one found out must not reach the other. Only the
-    cross-validation around them knows all the rows.
+    of them is judged on the rows of the other: what one found out must not reach the other. Behind a
+    scaler in a pipeline the rows differ from fold to fold. Only the code around them (cross-validation,
+    calibration, stacking, ...) knows the rows that all of this is about.
     """
     found: list[Any] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_globals.get("__name__") == "sklearn.model_selection._validation":
+        if str(frame.f_globals.get("__name__")).startswith("sklearn."):
             X = frame.f_locals.get("X")
             if X is not None and not any(X is other for other in found):
                 found.append(X)

@@ -10,20 +10,19 @@ from __future__ import annotations
 import math
 import time
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from joblib import effective_n_jobs
 from sklearn.exceptions import FitFailedWarning
-from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from sktransfer._compat import all_fits_failed, enclosing_data
-from sktransfer.archive import Archive, Selection
-from sktransfer.archive._format import library_versions
+from sktransfer._run_parts import busy_batch, failed_row, open_archive, parse_space, provenance, source
+from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
-from sktransfer.space import Space
-from sktransfer.surrogates import make_surrogate
+from sktransfer.surrogates import check_surrogate, make_surrogate
 from sktransfer.task import Task, Trial
 
 
@@ -40,12 +39,12 @@ class Run:
         self._search, self._X, self._y = search, X, y
         self.archive: Archive | None = None
         self.optimizer: TransferOptimizer | None = None
-        self.sequential = False
-        self.finished = False
+        self.finished = False  # no further batch will come
         self.trials: list[Trial] = []
+        self._origins: list[str] = []
+        self._metric_name = "score"
         self._profile: DatasetProfile | None = None
         self._selection = Selection((), ())
-        self._origins: list[str] = []
         self._failed: list[tuple[int, Proposal, float]] = []  # position, proposal, seconds of a fit
         self._failure: ValueError | None = None
         self._table: tuple | None = None
@@ -54,9 +53,9 @@ class Run:
     def prepare(self, n_splits: int) -> None:
         """Check what the user gave, before anything is evaluated."""
         search, self._n_splits = self._search, n_splits
-        self.space = _parse_space(search.space, search.estimator)
-        self._surrogate = make_surrogate(search.surrogate)
-        self.archive = _open_archive(search.archive)
+        self.space = parse_space(search.space, search.estimator)
+        check_surrogate(search.surrogate)
+        self.archive = open_archive(search.archive)
         size = self.space.size
         self.whole_grid = self.space.grid() if size is not None and size <= search.n_iter else None
 
@@ -65,27 +64,29 @@ class Run:
     def evaluate_grid(self, evaluate_candidates: Any, **keywords: Any) -> None:
         """One batch, in ParameterGrid's order, as GridSearchCV does it."""
         assert self.whole_grid is not None
+        self.finished = True
         batch = [Proposal(params, "grid") for params in self.whole_grid]
-        results = evaluate_candidates(self.whole_grid, more_results=_provenance(batch), **keywords)
-        self._keep(batch, results)
+        self._keep(batch, evaluate_candidates(self.whole_grid, more_results=provenance(batch), **keywords))
 
     # -- batch by batch ------------------------------------------------------------------------
 
     def start(self, folds: Any) -> None:
         """Look at the data, ask the archive, make the optimiser."""
-        self.sequential, self._folds, self._begun = True, folds, time.monotonic()
+        self._folds, self._begun = folds, time.monotonic()
         search = self._search
         self._n_iter = search.n_iter if self.whole_grid is None else len(self.whole_grid)
-        self._batch_size = search.batch_size or _busy_batch(effective_n_jobs(search.n_jobs), self._n_splits)
+        self._batch_size = search.batch_size or busy_batch(effective_n_jobs(search.n_jobs), self._n_splits)
         if self.whole_grid is not None:
-            return
-        if self._surrogate.transfers:
+            return  # a grid with a timeout: batch by batch in the grid's order
+        surrogate = make_surrogate(search.surrogate)
+        surrogate.fit([])  # its parameters are the user's: a mistake there is an error, not a warning
+        if surrogate.transfers:
             self._selection = self._ask_archive()
         self.optimizer = TransferOptimizer(
             self.space,
             self._selection.tasks,
             profile=self._profile,
-            surrogate=self._surrogate,
+            surrogate=surrogate,
             random_state=check_random_state(search.random_state).randint(2**31 - 1),
         )
 
@@ -94,22 +95,26 @@ class Run:
         return math.ceil(self._n_iter / self._batch_size)
 
     def goes_on(self) -> bool:
-        """True while there is something left of the budget."""
+        """True while there is something left of the budget, the time and the space."""
+        if not self.trials:
+            return True
         timeout = self._search.timeout
-        in_time = timeout is None or not self.trials or time.monotonic() - self._begun < timeout
-        return in_time and len(self.trials) < self._n_iter
+        in_time = timeout is None or time.monotonic() - self._begun < timeout
+        used_up = self.optimizer is not None and self.optimizer.used_up
+        return in_time and not used_up and len(self.trials) < self._n_iter
 
     def next_batch(self) -> list[Proposal]:
-        n, done = self._batch_size, len(self.trials)
-        if self.whole_grid is not None:
+        done = len(self.trials)
+        n = min(self._batch_size, self._n_iter - done)
+        if self.optimizer is None:
+            assert self.whole_grid is not None
             return [Proposal(params, "grid") for params in self.whole_grid[done : done + n]]
-        assert self.optimizer is not None
-        n = min(n, self._n_iter - done)
         try:
             return self.optimizer.propose(n)
         except Exception as error:
             warnings.warn(
-                f"The surrogate {self._surrogate!r} failed ({error!r}); the search goes on at random.",
+                f"The surrogate {self.optimizer.surrogate!r} failed ({error!r}); "
+                "the search goes on at random.",
                 stacklevel=2,
             )
             self.optimizer.surrogate = make_surrogate("random").fit([])
@@ -119,7 +124,7 @@ class Run:
         """Cross-validate a batch and tell the optimiser; a batch of failures is no reason to stop."""
         params, begun = [proposal.params for proposal in batch], time.perf_counter()
         try:
-            results = evaluate_candidates(params, cv=self._folds, more_results=_provenance(batch), **keywords)
+            results = evaluate_candidates(params, cv=self._folds, more_results=provenance(batch), **keywords)
         except ValueError as error:
             if all_fits_failed(error) is None:
                 raise
@@ -131,21 +136,19 @@ class Run:
             for proposal, trial in zip(batch, self.trials[-len(batch) :], strict=True):
                 self.optimizer.tell(proposal.params, trial.score, cost=trial.fit_time)
 
-    def _keep(self, batch: list[Proposal], results: dict[str, Any]) -> None:
-        metric = self._tuned_metric(results)
-        means = {
-            key.removeprefix("mean_test_"): v for key, v in results.items() if key.startswith("mean_test_")
-        }
+    def _keep(self, batch: list[Proposal], results: Mapping[str, Any]) -> None:
+        prefix = "mean_test_"
+        means = {key.removeprefix(prefix): v for key, v in results.items() if key.startswith(prefix)}
+        metric = self._tuned_metric(means)
         for row, proposal in enumerate(batch, start=len(results["params"]) - len(batch)):
-            self.trials.append(
-                Trial.make(
-                    proposal.params,
-                    means[metric][row],
-                    std=float(results[f"std_test_{metric}"][row]),
-                    fit_time=float(results["mean_fit_time"][row]),
-                    metrics={name: float(v[row]) for name, v in means.items() if name != metric},
-                )
-            )
+            # An error score that is a number would hide that a fit failed.
+            score = math.nan if self._broken[row] else means[metric][row]
+            facts = {
+                "std": float(results[f"std_test_{metric}"][row]),
+                "fit_time": float(results["mean_fit_time"][row]),
+                "metrics": {name: float(mean[row]) for name, mean in means.items() if name != metric},
+            }
+            self.trials.append(Trial.make(proposal.params, score, **facts))
         self._origins += [proposal.origin for proposal in batch]
 
     def _keep_failures(self, batch: list[Proposal], error: ValueError, seconds: float) -> None:
@@ -155,10 +158,12 @@ class Run:
             self.trials.append(Trial.make(proposal.params, math.nan, fit_time=seconds))
         self._origins += [proposal.origin for proposal in batch]
 
-    def _tuned_metric(self, results: dict[str, Any]) -> str:
-        metrics = [key.removeprefix("mean_test_") for key in results if key.startswith("mean_test_")]
-        refit = self._search.refit
-        return refit if isinstance(refit, str) and refit in metrics else metrics[0]
+    def _tuned_metric(self, metrics: Mapping[str, Any]) -> str:
+        """The metric that `refit` names, or the first."""
+        refit, scoring = self._search.refit, self._search.scoring
+        tuned = refit if isinstance(refit, str) and refit in metrics else next(iter(metrics))
+        self._metric_name = scoring if tuned == "score" and isinstance(scoring, str) else tuned
+        return tuned
 
     # -- failures ------------------------------------------------------------------------------
 
@@ -167,9 +172,8 @@ class Run:
         self.finished = True
         if self._failure is None:
             return
-        n_fits = len(self.trials) * self._n_splits
         if len(self._failed) == len(self.trials):
-            raise ValueError(all_fits_failed(self._failure, n_fits)) from None
+            raise ValueError(all_fits_failed(self._failure, len(self.trials) * self._n_splits)) from None
         warnings.warn(
             f"{len(self._failed)} of {len(self.trials)} candidates failed in every fold and count as failed. "
             f"The first failure was:\n{self._failure}",
@@ -184,10 +188,12 @@ class Run:
         more = {key: list(values) for key, values in (more or {}).items()}
         for position, proposal, seconds in self._failed:
             candidates.insert(position, proposal.params)
-            row = _failed_row(out[0], self._search.error_score, seconds)
+            row = failed_row(out[0], self._search.error_score, seconds)
             out[position * n_splits : position * n_splits] = [row] * n_splits
-            for key, [value] in _provenance([proposal]).items():
+            for key, [value] in provenance([proposal]).items():
                 more[key].insert(position, value)
+        broken = [row["fit_error"] is not None for row in out]
+        self._broken = [any(broken[i * n_splits : (i + 1) * n_splits]) for i in range(len(candidates))]
         return candidates, n_splits, out, more
 
     def final_results(self, results: dict[str, Any], format_results: Any) -> dict[str, Any]:
@@ -196,23 +202,25 @@ class Run:
 
     # -- the archive ---------------------------------------------------------------------------
 
-    def _look_at_data(self) -> DatasetProfile | None:
-        if self._profile is None and self.archive is not None:
+    def _look_at_data(self) -> DatasetProfile:
+        if self._profile is None:
+            assert self.archive is not None
             try:
-                self._profile = profile(self._X, self._y, keep=self.archive.keep)
+                around = enclosing_data()
+                self._profile = profile(self._X, self._y, keep=self.archive.keep, enclosing=around)
             except Exception as error:
                 warnings.warn(
                     f"The data could not be profiled ({error!r}); the search goes on without the past.",
                     stacklevel=2,
                 )
+                self._profile = DatasetProfile("unsupervised", 0)  # its rows are not known: nobody uses it
         return self._profile
 
     def _ask_archive(self) -> Selection:
-        today = self._look_at_data()
-        if self.archive is None or today is None:
-            return Selection((), ())  # nobody could tell whose rows a past task saw
+        if self.archive is None:
+            return Selection((), ())
         try:
-            return self.archive.select(self.space, [today, *map(profile, enclosing_data())])
+            return self.archive.select(self.space, self._look_at_data())
         except Exception as error:
             warnings.warn(
                 f"{self.archive!r} could not be read ({error!r}); the search starts anew.", stacklevel=2
@@ -221,12 +229,16 @@ class Run:
 
     def source_tasks(self) -> list[dict[str, Any]]:
         """What `source_tasks_` shows: the tasks that had a say, then those that were refused."""
-        similarity = None if self.optimizer is None else self.optimizer.similarity()
+        similarity = None
+        try:
+            similarity = None if self.optimizer is None else self.optimizer.similarity()
+        except Exception as error:
+            warnings.warn(f"How similar the past tasks are is not known: {error!r}.", stacklevel=2)
         rows = []
         for number, task in enumerate(self._selection.tasks):
             alike = None if similarity is None else float(similarity[number])
-            rows.append(_source(task, alike, self._origins.count(f"task {task.id}"), None))
-        return rows + [_source(task, None, 0, reason) for task, reason in self._selection.refused]
+            rows.append(source(task, alike, self._origins.count(f"task {task.id}"), None))
+        return rows + [source(task, None, 0, reason) for task, reason in self._selection.refused]
 
     def archive_trials(self, complete: bool) -> str | None:
         """Write the record, once; a failure to write costs a warning and nothing else."""
@@ -234,81 +246,21 @@ class Run:
         if self.archive is None or self._archived or not ok:
             return None
         self._archived = True
-        search = self._search
-        name = search.scoring if isinstance(search.scoring, str) else "score"
-        others = tuple(dict.fromkeys(metric for trial in self.trials for metric in trial.metrics))
-        tuned = search.refit if others and isinstance(search.refit, str) else name
+        others = dict.fromkeys(metric for trial in self.trials for metric in trial.metrics)
         try:
             task = Task.from_trials(
                 self.space,
                 self.trials,
                 self._look_at_data(),
-                metrics=(tuned, *others),
+                metrics=(self._metric_name, *others),
                 versions=library_versions(),
                 complete=complete,
             )
             return self.archive.append(task)
         except Exception as error:
             warnings.warn(
-                f"The trials could not be added to {self.archive!r}: {error}. The search itself is complete; "
-                "give `archive` a writable directory, or None.",
+                f"The trials could not be added to {self.archive!r}: {error}. The search itself is not "
+                "affected; give `archive` a writable directory, or None.",
                 stacklevel=3,
             )
             return None
-
-
-def _parse_space(space: Any, estimator: Any) -> Space:
-    branches = space if isinstance(space, list) else [space]
-    if any(branches) and not any(
-        hasattr(v, "rvs") for b in branches if isinstance(b, dict) for v in b.values()
-    ):
-        ParameterGrid(space)  # a grid is checked by scikit-learn, in scikit-learn's words
-    return Space.parse(space, estimator)
-
-
-def _open_archive(archive: Any) -> Archive | None:
-    if archive is None or isinstance(archive, Archive):
-        opened = archive
-    else:
-        opened = Archive(archive)
-    if opened is not None:
-        len(opened)  # a path that cannot be an archive is the user's mistake: say so before the search
-    return opened
-
-
-def _busy_batch(n_workers: int, n_splits: int) -> int:
-    """The smallest batch whose fits keep at least four fifths of the workers' time in use."""
-    for size in range(1, n_workers + 1):
-        fits = size * n_splits
-        if fits / (math.ceil(fits / n_workers) * n_workers) >= 0.8:
-            return size
-    return n_workers
-
-
-def _provenance(batch: list[Proposal]) -> dict[str, list]:
-    return {
-        "origin": [proposal.origin for proposal in batch],
-        "predicted_mean": [proposal.mean for proposal in batch],
-        "predicted_std": [proposal.std for proposal in batch],
-    }
-
-
-def _failed_row(like: dict[str, Any], error_score: Any, seconds: float) -> dict[str, Any]:
-    """A fit's row of results with the error score in every place a score stands in `like`."""
-    row = {**like, "fit_error": "failed", "fit_time": seconds, "score_time": 0.0}
-    for key in ("test_scores", "train_scores"):
-        if key in like:
-            scores = like[key]
-            row[key] = dict.fromkeys(scores, error_score) if isinstance(scores, dict) else error_score
-    return row
-
-
-def _source(task: Task, similarity: float | None, n_used: int, refused: str | None) -> dict[str, Any]:
-    return {
-        "id": task.id,
-        "created": task.created,
-        "n_trials": len(task.trials),
-        "similarity": similarity,
-        "n_used": n_used,
-        "refused": refused,
-    }

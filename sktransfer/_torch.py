@@ -7,6 +7,7 @@ workers that cross-validate.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -15,17 +16,31 @@ import numpy as np
 import torch
 from threadpoolctl import ThreadpoolController
 
+_lock = threading.Lock()
+_users = 0
+_restore = contextlib.ExitStack()
+
 
 @contextlib.contextmanager
 def single_thread() -> Iterator[None]:
-    """Run torch, and the BLAS below scipy, on one thread, and give the caller's settings back."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    """Run torch, and the BLAS below scipy, on one thread.
+
+    The caller's settings are given back when the last of the threads that are in here leaves.
+    """
+    global _users
+    with _lock:
+        _users += 1
+        if _users == 1:
+            _restore.callback(torch.set_num_threads, torch.get_num_threads())
+            torch.set_num_threads(1)
+            _restore.enter_context(_blas().limit(limits=1, user_api="blas"))
     try:
-        with _blas().limit(limits=1, user_api="blas"):
-            yield
+        yield
     finally:
-        torch.set_num_threads(before)
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _restore.close()
 
 
 @lru_cache(maxsize=1)

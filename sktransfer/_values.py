@@ -10,12 +10,14 @@ Three views of one value, because a value can be anything GridSearchCV accepts (
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 Plain = None | bool | int | float | str | list | dict
+_PROCESS = uuid.uuid4().hex[:12]
 
 
 def to_python(value: Any) -> Any:
@@ -44,17 +46,27 @@ def describe(value: Any) -> Plain:
     if isinstance(value, np.ndarray):
         return describe(value.tolist())
     if isinstance(value, type) or not hasattr(value, "get_params"):
-        return {"object": getattr(value, "__qualname__", None) or type(value).__qualname__}
+        return {"object": _name_of(value)}
     # clone() keeps the parameters of an estimator, not its id: so does its description.
     params = {name: describe(item) for name, item in value.get_params(deep=False).items()}
     return {"class": type(value).__name__, "params": params}
 
 
+def _name_of(thing: Any) -> str:
+    """What tells this object from others, in this process and, where it has a name of its own, in any."""
+    name = getattr(thing, "__qualname__", "")
+    if name and "<" not in name:
+        return f"{getattr(thing, '__module__', '')}.{name}"
+    text = repr(thing)
+    # A lambda, or a default repr: there is no name. What is unique here must match nothing elsewhere.
+    return f"{name or type(thing).__qualname__} {_PROCESS}-{id(thing):x}" if " at 0x" in text else text
+
+
 def identity(value: Any) -> Any:
-    """Hashable stand-in for `value`: ``1`` and ``1.0`` are one, ``1`` and ``True`` are two.
+    """Hashable stand-in for `value`. Types count: ``max_features=1`` is not ``max_features=1.0``.
 
     >>> identity(1) == identity(1.0), identity(1) == identity(True), identity((1,)) == identity([1])
-    (True, False, True)
+    (False, False, True)
     """
     return _freeze(describe(value))
 
@@ -65,11 +77,8 @@ def _freeze(plain: Plain) -> Any:
     if isinstance(plain, list):
         return ("list", tuple(_freeze(item) for item in plain))
     if isinstance(plain, float) and plain != plain:
-        return ("number", "nan")
-    kind = (
-        "number" if isinstance(plain, (int, float)) and not isinstance(plain, bool) else type(plain).__name__
-    )
-    return (kind, plain)
+        return ("float", "nan")
+    return (type(plain).__name__, plain)
 
 
 def params_identity(params: Mapping[str, Any]) -> frozenset:

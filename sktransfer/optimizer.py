@@ -9,22 +9,24 @@ that a batch spreads.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
 
 from sktransfer._values import params_identity, to_python
-from sktransfer.acquisition import log_expected_improvement, maximise
+from sktransfer.acquisition import log_expected_improvement, lower_confidence_bound, maximise
 from sktransfer.profile import DatasetProfile
 from sktransfer.space import Space
 from sktransfer.space.past import encode_past
 from sktransfer.surrogates import EncodedTask, Posterior, Surrogate, make_surrogate
 from sktransfer.task import Task, Trial
 
-_ENUMERABLE = 3000  # a finite space up to this size is searched whole
+_SEARCHED_WHOLE = 3000  # a finite space up to this size is searched whole at each trial
+_LISTED_AT_ALL = 10**6  # up to this size what is left of a finite space can be listed
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class TransferOptimizer:
         What to search; see `Space.parse`.
     tasks : sequence of Task
         Past tunings to learn from.
-    profile : DatasetProfile or None
+    profile : DatasetProfile, dict or None
         What is known of today's data.
     surrogate : str or Surrogate
         ``"auto"``, ``"gp"``, ``"warm-start"``, ``"random"`` or an instance.
@@ -69,12 +71,12 @@ class TransferOptimizer:
         space: Any,
         tasks: Sequence[Task] = (),
         *,
-        profile: DatasetProfile | None = None,
+        profile: DatasetProfile | Mapping[str, Any] | None = None,
         surrogate: str | Surrogate = "auto",
         random_state: Any = None,
     ):
         self.space = Space.parse(space)
-        self.profile = profile
+        self.profile = DatasetProfile.from_dict(profile) if isinstance(profile, Mapping) else profile
         self.surrogate = make_surrogate(surrogate)
         self._tasks = tuple(tasks)
         self._seed = _as_seed(random_state)
@@ -112,21 +114,26 @@ class TransferOptimizer:
             self.surrogate.fit([self._encode(task) for task in self._tasks])
             self._fitted = True
         members = self._members(pool)
-        belief = self._belief()
         proposals: list[Proposal] = []
-        for _ in range(n):
+        while len(proposals) < n:
             if members is not None and not members.fresh(self._seen):
                 if pool is not None:
                     break
                 members = None  # the finite space is used up: repeat
                 self._seen.clear()
-            proposal, belief = self._propose_one(members, belief)
-            proposals.append(proposal)
+            proposals.append(self._propose_one(members))
         return proposals
 
-    def _propose_one(self, members: _Pool | None, belief: _Belief | None) -> tuple[Proposal, _Belief | None]:
+    @property
+    def used_up(self) -> bool:
+        """True if every configuration of a small finite space has been proposed or told."""
+        members = self._members(None)
+        return members is not None and not members.fresh(self._seen)
+
+    def _propose_one(self, members: _Pool | None) -> Proposal:
         # A stream of its own for each trial: a search that is taken up again draws the same.
         rng = np.random.default_rng([self._seed, self._asked])
+        belief = self._belief()
         params, origin = self._warm(members)
         if params is None and belief is not None:
             params, origin = self._improve(members, belief, rng), "model"
@@ -134,20 +141,19 @@ class TransferOptimizer:
             params, origin = self._explore(members, rng)
         mean = std = math.nan
         if belief is not None:
-            code = self.space.encode([params])
-            [mean], [std] = belief.posterior.predict(code)
-            belief = belief.expect(code)
+            [mean], [std] = belief.posterior.predict(self.space.encode([params]))
         key = params_identity(params)
         self._seen.add(key)
         self._pending[key] = params
         self._asked += 1
-        return Proposal(params, origin, float(mean), float(std)), belief
+        return Proposal(params, origin, float(mean), float(std))
 
     def _members(self, pool: Sequence[Mapping[str, Any]] | None) -> _Pool | None:
         """What can be enumerated: the caller's pool, or a small finite space."""
-        if pool is None and (self.space.size is None or self.space.size > _ENUMERABLE):
+        size = self.space.size
+        if pool is None and (size is None or size > _SEARCHED_WHOLE):
             return None
-        if self._pool is None or self._pool.source is not pool:
+        if self._pool is None or not self._pool.is_made_of(pool):
             self._pool = _Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
         return self._pool
 
@@ -168,29 +174,34 @@ class TransferOptimizer:
     def _improve(
         self, members: _Pool | None, belief: _Belief, rng: np.random.Generator
     ) -> dict[str, Any] | None:
-        """Maximise log EI among what is new; None if the search met nothing new."""
-
-        def acquisition(theta: np.ndarray) -> np.ndarray:
-            return log_expected_improvement(*belief.posterior.predict(theta), belief.best)
-
+        """Maximise the acquisition among what is new; None if the search met nothing new."""
         if members is not None:
             fresh = members.fresh(self._seen)
-            return members.params[fresh[int(np.argmax(acquisition(members.codes[fresh])))]]
+            return members.params[fresh[int(np.argmax(belief.acquisition(members.codes[fresh])))]]
         target = self._target()
         near = target.theta[np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")[:5]]
-        candidates = self.space.decode(maximise(acquisition, self.space, rng, near=near))
-        return next((p for p in candidates if params_identity(p) not in self._seen), None)
+        candidates = self.space.decode(maximise(belief.acquisition, self.space, rng, near=near))
+        return self._first_new(candidates)
 
     def _explore(self, members: _Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
         """A configuration from where nothing is known."""
-        if members is not None:
-            return members.params[rng.choice(members.fresh(self._seen))], "random"
-        if self.surrogate.n_initial:
-            [params] = self.space.decode(self.space.from_cube(self._space_filling(self._asked)))
-            if params_identity(params) not in self._seen:
+        if members is None and self.surrogate.n_initial:
+            filling = self.space.decode(self.space.from_cube(self._space_filling(self._asked)))
+            if params := self._first_new(filling):
                 return params, "space-filling"
-        draws = self.space.sample(64, rng)
-        return next((p for p in draws if params_identity(p) not in self._seen), draws[0]), "random"
+        if members is None:
+            draws = self.space.sample(64, rng)
+            if params := self._first_new(draws):
+                return params, "random"
+            size = self.space.size
+            if size is None or size > _LISTED_AT_ALL:
+                return draws[0], "random"
+            members = _Pool(self.space, self.space.grid(), source=None)
+        left = members.fresh(self._seen) or range(len(members.params))
+        return members.params[rng.choice(left)], "random"
+
+    def _first_new(self, candidates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        return next((params for params in candidates if params_identity(params) not in self._seen), None)
 
     def _space_filling(self, index: int) -> np.ndarray:
         """The middle of every scale with the first of every list of categories, then a Sobol sequence."""
@@ -217,7 +228,8 @@ class TransferOptimizer:
         params = {name: to_python(value) for name, value in params.items()}
         code = self.space.encode(params)
         key = params_identity(params)
-        self._seen.add(key)
+        # Told as 3.0, or with more digits, what the space calls 3: it is the same configuration.
+        self._seen |= {key, params_identity(self.space.decode(code))}
         self._pending.pop(key, None)
         self._codes.append(code)
         self._trials.append(Trial.make(params, score, fit_time=math.nan if cost is None else float(cost)))
@@ -243,39 +255,53 @@ class TransferOptimizer:
         return EncodedTask(codes, task.scores[kept], self.space.categorical, past, task.id)
 
     def _belief(self) -> _Belief | None:
-        """What the surrogate believes once it has seen enough, trials under way included."""
+        """What the surrogate believes once it has seen enough, trials under way taken as predicted."""
         target = self._target()
-        if np.isfinite(target.z).sum() < max(1, self.surrogate.n_initial):
+        if len(target.z) < self.surrogate.n_initial:
             return None
+        if len(target.z) and not np.isfinite(target.z).any():
+            return None  # nothing but failures: there is no scale to believe on
         posterior = self.surrogate.posterior(target)
+        if posterior is not None and self._pending and len(target.z):
+            codes = self.space.encode(list(self._pending.values()))
+            z = np.concatenate([target.z, posterior.predict(codes)[0]])
+            target = replace(target, theta=np.vstack([target.theta, codes]), z=z)
+            posterior = self.surrogate.posterior(target)
         if posterior is None:
             return None
-        belief = _Belief(posterior, float(np.nanmax(target.z)))
-        return belief.expect(self.space.encode(list(self._pending.values()))) if self._pending else belief
+        return _Belief(posterior, float(np.nanmax(target.z)) if len(target.z) else None)
 
 
 @dataclass(frozen=True)
 class _Belief:
-    """A posterior and the score to beat."""
+    """A posterior, and the score to beat if there is one."""
 
     posterior: Posterior
-    best: float
+    best: float | None
 
-    def expect(self, codes: np.ndarray) -> _Belief:
-        """As if the trials at `codes`, still under way, had turned out as predicted."""
-        means, _ = self.posterior.predict(codes)
-        return _Belief(self.posterior.condition(codes, means), max(self.best, float(means.max())))
+    def acquisition(self, theta: np.ndarray) -> np.ndarray:
+        """How much a trial promises; (n, d) -> (n,)."""
+        mean, std = self.posterior.predict(theta)
+        if self.best is None:
+            return lower_confidence_bound(mean, std)
+        return log_expected_improvement(mean, std, self.best)
 
 
 class _Pool:
     """Configurations that can be enumerated, with their codes."""
 
     def __init__(self, space: Space, params: Sequence[Mapping[str, Any]], source: Any):
-        self.source = source
+        self._source = None if source is None else list(source)
         self.params = [dict(p) for p in params]
         self.codes = space.encode(self.params) if self.params else np.empty((0, space.n_columns))
         self._keys = [params_identity(p) for p in self.params]
         self._categorical = space.categorical
+
+    def is_made_of(self, source: Sequence[Mapping[str, Any]] | None) -> bool:
+        """Whether the caller's pool is still the one that this was made of, member by member."""
+        if source is None or self._source is None:
+            return source is self._source
+        return len(source) == len(self._source) and all(map(operator.is_, source, self._source))
 
     def fresh(self, seen: set[frozenset]) -> list[int]:
         """Indices of the members that are not in `seen`."""
@@ -290,6 +316,8 @@ def _as_seed(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
     if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ValueError(f"random_state={random_state!r} must not be negative.")
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))

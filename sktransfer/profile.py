@@ -9,7 +9,7 @@ quote the data.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypeVar
@@ -52,6 +52,9 @@ class DatasetProfile:
     ordered_fingerprint, n_ordered : array of uint64, int
         The same with every cell tied to the place of its column. Rows of small whole numbers, such as
         word counts, resemble each other once the order of columns is ignored: `overlap` then uses these.
+    enclosing : tuple of DatasetProfile
+        Fingerprints of the data that these were taken from, if they are a part of a cross-validation:
+        its other parts are none of these rows, and must not be learned from either.
     notes : tuple of str
         What could not be seen, in plain sentences.
     sample : dict or None
@@ -77,6 +80,7 @@ class DatasetProfile:
     n_distinct: int = 0
     ordered_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
     n_ordered: int = 0
+    enclosing: tuple[DatasetProfile, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     sample: dict[str, Any] | None = field(default=None, repr=False)
 
@@ -105,7 +109,8 @@ class DatasetProfile:
                 known[name] = np.array(known[name], dtype=np.uint64)
         for name in ("class_ratios", "notes"):
             known[name] = tuple(known.get(name, ()))
-        known["meta_features"] = dict(known.get("meta_features", {}))
+        known["enclosing"] = tuple(cls.from_dict(part) for part in known.get("enclosing", ()))
+        known["meta_features"] = {k: float(v) for k, v in known.get("meta_features", {}).items()}
         if known.get("sample") is not None:
             parts = known["sample"].items()
             known["sample"] = {name: None if part is None else np.array(part, float) for name, part in parts}
@@ -114,8 +119,9 @@ class DatasetProfile:
     def overlap(self, other: DatasetProfile) -> float:
         """Estimate which share of the smaller data set's distinct rows is also in the other.
 
-        Exact if both have at most 1024 distinct rows. Otherwise the error shrinks with the number of
-        the smaller set's rows that both sketches cover: a thousand rows out of a million go unseen.
+        The data that either was taken from count as well; the largest share is returned. Exact if both
+        have at most 1024 distinct rows. Otherwise the error shrinks with the number of the smaller set's
+        rows that both sketches cover: a thousand rows out of a million go unseen.
 
         Examples
         --------
@@ -123,6 +129,10 @@ class DatasetProfile:
         >>> a.overlap(b)
         0.5
         """
+        ours, theirs = (self, *self.enclosing), (other, *other.enclosing)
+        return max(one._own_overlap(two) for one in ours for two in theirs)
+
+    def _own_overlap(self, other: DatasetProfile) -> float:
         ordered = len(self.ordered_fingerprint) and len(other.ordered_fingerprint)
         if ordered and (self._needs_order or other._needs_order):
             return fp.sketch_overlap(
@@ -130,13 +140,16 @@ class DatasetProfile:
             )
         return fp.sketch_overlap(self.fingerprint, self.n_distinct, other.fingerprint, other.n_distinct)
 
+    def _same_rows(self, other: DatasetProfile) -> bool:
+        return self.n_distinct == other.n_distinct and np.array_equal(self.fingerprint, other.fingerprint)
+
     @property
     def _needs_order(self) -> bool:
         """Whether rows become alike without the order of columns; strangers would, about twice as often."""
         return self.n_distinct < IDENTIFYING * self.n_ordered
 
 
-def profile(X: Any, y: Any = None, *, keep: str = "sketch") -> DatasetProfile:
+def profile(X: Any, y: Any = None, *, keep: str = "sketch", enclosing: Sequence[Any] = ()) -> DatasetProfile:
     """Describe a data set by its kind, sizes, meta-features and a fingerprint of its rows.
 
     Parameters
@@ -144,6 +157,8 @@ def profile(X: Any, y: Any = None, *, keep: str = "sketch") -> DatasetProfile:
     X, y : anything GridSearchCV accepts
     keep : {"sketch", "sample"}
         "sample" also keeps up to 1000 rows, for the encoders that learn from rows.
+    enclosing : sequence of X
+        Data that X was taken from, as in cross-validation.
 
     Returns
     -------
@@ -156,15 +171,21 @@ def profile(X: Any, y: Any = None, *, keep: str = "sketch") -> DatasetProfile:
     >>> text.n_features, text.notes[0]
     (None, 'X is text: only its number of rows and the lengths of its texts are known.')
     """
-    if keep not in ("sketch", "sample"):
-        raise ValueError(f"keep must be 'sketch' or 'sample', got {keep!r}")
+    check_keep(keep)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return _look(X, y, keep)
+        found = _look(X, y, keep)
+        around = (_rows_only(data) for data in enclosing)
+        return replace(found, enclosing=tuple(p for p in around if not p._same_rows(found)))
 
 
-def _look(X: Any, y: Any, keep: str) -> DatasetProfile:
-    look = _Attempts()
+def check_keep(keep: Any) -> None:
+    """Raise a ValueError if `keep` is not what `profile` takes."""
+    if keep not in ("sketch", "sample"):
+        raise ValueError(f"keep must be 'sketch' or 'sample', got {keep!r}")
+
+
+def _read(look: _Attempts, X: Any) -> fp.Table:
     table = (
         look("read X", lambda: fp.read_table(X))
         or look("count the rows of X", lambda: fp.Table("unknown", len(X)))
@@ -172,6 +193,20 @@ def _look(X: Any, y: Any, keep: str) -> DatasetProfile:
     )
     if look("see whether X is a kernel", lambda: fp.looks_like_kernel(table)):
         table = replace(table, is_kernel=True, n_columns=None)
+    return table
+
+
+def _rows_only(X: Any) -> DatasetProfile:
+    """Nothing but the fingerprint."""
+    look = _Attempts()
+    table = _read(look, X)
+    hashes = look("take a fingerprint of the rows", lambda: _fingerprint(table)) or {}
+    return DatasetProfile("unsupervised", table.n_rows, **hashes)
+
+
+def _look(X: Any, y: Any, keep: str) -> DatasetProfile:
+    look = _Attempts()
+    table = _read(look, X)
     rows = mf.choose(table.n_rows, mf.MAX_ROWS)
     target = look("read y", lambda: mf.read_target(y, rows)) or mf.Target()
     look.notes += _remarks(table, target)
@@ -296,4 +331,6 @@ def _plain(value: Any) -> Any:
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return value.tolist()
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, DatasetProfile):
+        return value.to_dict()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -55,7 +55,7 @@ class Trial:
     def make(cls, params: Mapping[str, Any], score: float, **facts: Any) -> Trial:
         """Build a trial from live values: describes them, and reads a score that is not finite as failed."""
         score = float(score)
-        ok = math.isfinite(score)
+        ok = facts.pop("status", "ok") == "ok" and math.isfinite(score)
         plain = {name: describe(value) for name, value in params.items()}
         return cls(plain, score if ok else math.nan, status="ok" if ok else "failed", **facts)
 
@@ -125,6 +125,7 @@ class Task:
             The space that was searched, as `TransferSearchCV` takes it.
         trials : iterable of Trial, of ``(params, score)`` or of dict
             A dict has the keys "params" and "score", and may have the other fields of `Trial`.
+            A score that is not finite, or a status "failed", makes a failed trial.
         profile : DatasetProfile, dict or None
             What is known of the data.
         estimator : estimator or None
@@ -133,10 +134,14 @@ class Task:
             Names of the metrics; the first is the one in ``score``.
         """
         space = Space.parse(space, estimator)
+        made = tuple(_as_trial(trial) for trial in trials)
+        for trial in made:
+            if not any(trial.params.keys() <= branch.keys() for branch in space.branches):
+                raise ValueError(f"The trial {trial.params!r} has parameters that the space does not have.")
         if profile is not None and not isinstance(profile, Mapping):
             profile = profile.to_dict()
         return cls(
-            trials=tuple(_as_trial(trial) for trial in trials),
+            trials=made,
             space=space.describe(),
             profile=profile,
             metrics=tuple(metrics),
@@ -157,10 +162,12 @@ class Task:
 
 def _as_trial(trial: Any) -> Trial:
     if isinstance(trial, Trial):
-        return trial
-    if isinstance(trial, Mapping):
+        trial = {field.name: getattr(trial, field.name) for field in fields(trial)}
+    if isinstance(trial, Mapping) and {"params", "score"} <= trial.keys():
         facts = dict(trial)
-        facts.pop("status", None)
         return Trial.make(facts.pop("params"), facts.pop("score"), **facts)
-    params, score = trial
-    return Trial.make(params, score)
+    if isinstance(trial, Sequence) and len(trial) == 2:
+        return Trial.make(*trial)
+    raise TypeError(
+        f"A trial is a Trial, a pair (params, score) or a dict with 'params' and 'score', not {trial!r}."
+    )

@@ -8,6 +8,8 @@ from scipy.stats import loguniform, randint, uniform
 
 from sktransfer import Space, Task, TransferOptimizer
 from sktransfer._values import params_identity
+from sktransfer.profile import profile
+from sktransfer.surrogates import Surrogate
 
 SPACE = {"a": uniform(0, 1), "b": uniform(0, 1)}
 SURROGATES = ["gp", "warm-start", "random", "auto"]
@@ -57,10 +59,72 @@ def test_gp_finds_the_optimum():
 def test_a_finite_space_is_never_repeated_before_its_end(surrogate, space):
     size = Space.parse(space).size
     optimizer = TransferOptimizer(space, surrogate=surrogate, random_state=0)
-    asked = run(optimizer, size, score=lambda p: hash(str(sorted(p.items(), key=str))) % 7)
+    asked = run(optimizer, size, score=lambda p: len(str(p)) % 7)
     assert len({params_identity(p) for p in asked}) == size
     [again] = optimizer.ask()  # used up: from here on they are repeated
     assert params_identity(again) in {params_identity(p) for p in asked}
+
+
+def test_a_large_finite_space_is_not_repeated_either():
+    space = {"a": list(range(60)), "b": list(range(60))}
+    optimizer = TransferOptimizer(space, surrogate="random", random_state=0)
+    assert len({params_identity(p) for p in optimizer.ask(3600)}) == 3600
+
+
+def test_the_first_trial_may_be_the_models():
+    class Sure(Surrogate):
+        """Knows from the past, without a trial, that a = 0.8 is good and certain."""
+
+        transfers = True
+
+        def posterior(self, target):
+            class Post:
+                def predict(self, theta):
+                    return -np.abs(theta[:, 0] - 0.8), np.full(len(theta), 0.1)
+
+            return Post()
+
+    [first, second] = TransferOptimizer(SPACE, surrogate=Sure(), random_state=0).propose(2)
+    assert first.origin == "model"
+    assert first.params["a"] == pytest.approx(0.8, abs=0.01)
+    assert second.params != first.params
+
+
+def test_flat_scores_with_failures():
+    """Where all successes are alike, failures are still worse than they."""
+    shares = []
+    for seed in range(3):
+        optimizer = TransferOptimizer(SPACE, surrogate="gp", random_state=seed)
+        asked = run(optimizer, 25, score=lambda p: math.nan if p["a"] > 0.5 else 0.9)
+        shares.append(np.mean([p["a"] > 0.5 for p in asked[10:]]))
+    assert np.mean(shares) < 0.25
+
+
+def test_told_in_another_type_is_told():
+    optimizer = TransferOptimizer({"n": [1, 2]}, random_state=0)
+    optimizer.tell({"n": 2.0}, 0.5)
+    assert optimizer.ask() == [{"n": 1}]
+
+
+def test_a_pool_may_be_edited():
+    a, b, c = ({"a": v, "b": v} for v in (0.1, 0.2, 0.3))
+    pool = [a, b]
+    optimizer = TransferOptimizer(SPACE, random_state=0)
+    optimizer.tell(a, 0.5)
+    assert optimizer.ask(pool=[a]) == []
+    pool.remove(b)
+    pool.append(c)
+    assert optimizer.ask(2, pool=pool) == [c]
+
+
+def test_a_profile_may_be_plain_data():
+    data = profile([[1.0, 2.0], [3.0, 4.0]], [0, 1])
+    assert TransferOptimizer(SPACE, profile=data.to_dict()).profile.n_rows == 2
+
+
+def test_a_negative_seed():
+    with pytest.raises(ValueError, match="-1"):
+        TransferOptimizer(SPACE, random_state=-1)
 
 
 def test_what_was_told_is_not_asked():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sktransfer.scores import fill_failures, raise_floor, standardise
+from sktransfer.scores import raise_floor, standardise
 
 NAN = np.nan
 
@@ -25,10 +25,10 @@ def test_a_spread_of_nothing_counts_as_one(z):
     np.testing.assert_allclose(out, 0, atol=1e-12)
 
 
-def test_failures_count_as_the_worst():
-    assert fill_failures(np.array([3.0, NAN, 1.0])).tolist() == [3.0, 1.0, 1.0]
-    assert fill_failures(np.array([NAN, NAN])).tolist() == [-1.0, -1.0]
-    assert standardise(np.array([NAN]))[0].tolist() == [-1.0]
+def test_failures_are_below_the_worst():
+    assert standardise(np.array([3.0, NAN, 1.0]))[0].tolist() == [1.0, -2.0, -1.0]
+    assert standardise(np.array([0.9, NAN, 0.9]))[0].tolist() == [0.0, -1.0, 0.0]
+    assert standardise(np.array([NAN, NAN]))[0].tolist() == [-1.0, -1.0]
     assert standardise(np.array([]))[0].tolist() == []
 
 
@@ -49,5 +49,6 @@ def test_without_a_measure_there_is_no_floor(z):
 def test_the_input_is_left_alone():
     z = np.array([0.0, 0.9, 0.91, 0.92, NAN])
     before = z.copy()
-    raise_floor(z), fill_failures(z), standardise(z)
+    raise_floor(z)
+    standardise(z)
     np.testing.assert_array_equal(z, before)

@@ -2,14 +2,18 @@
 
 import os
 import pickle
+import subprocess
+import sys
 import warnings
 
+import joblib
 import numpy as np
 import pytest
 import sklearn
 from scipy import sparse
 from scipy.stats import loguniform, randint, uniform
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris, load_wine, make_classification, make_regression
 from sklearn.exceptions import FitFailedWarning
 from sklearn.feature_extraction.text import CountVectorizer
@@ -29,7 +33,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.fixes import parse_version
 
-from sktransfer import Archive, TransferSearchCV
+from sktransfer import Archive, Space, TransferSearchCV
 from sktransfer.surrogates import GP, WarmStart
 
 X, y = load_iris(return_X_y=True)
@@ -324,6 +328,26 @@ def test_error_score():
     assert scores(fitted).min() == -7.0
 
 
+@pytest.mark.parametrize("batch_size", [1, 4])
+def test_failures_are_recorded_as_such_whatever_the_error_score(tmp_path, batch_size):
+    made = search(
+        {"a": uniform(0, 1)},
+        estimator=Picky(),
+        error_score=0.0,
+        refit=False,
+        n_iter=12,
+        cv=2,
+        archive=tmp_path,
+    )
+    with pytest.warns(FitFailedWarning):
+        fitted = made.set_params(batch_size=batch_size).fit(X, y)
+    [task] = Archive(tmp_path)
+    failed = [trial.status == "failed" for trial in task.trials]
+    assert failed == [params["a"] > 0.5 for params in fitted.cv_results_["params"]]
+    assert 0 < sum(failed) < 12
+    assert task.best.params["a"] <= 0.5
+
+
 def test_one_warning_for_scores_that_are_not_finite():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -393,6 +417,42 @@ def test_an_archive_path_that_is_a_file(tmp_path):
     with pytest.raises(OSError, match="file"):
         search(archive=path).fit(X, y)
     assert path.read_text() == "not an archive"
+
+
+@pytest.mark.parametrize("path", ["file/below", "~nobody-of-this-name/archive"])
+def test_paths_that_cannot_be_an_archive(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("not an archive")
+    with pytest.raises(NotADirectoryError, match="archive="):
+        search(archive=path).fit(X, y)
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+
+
+def test_keep_is_checked_at_fit(tmp_path):
+    with pytest.raises(ValueError, match="'rows'"):
+        search(archive=Archive(tmp_path, keep="rows")).fit(X, y)
+
+
+def test_an_archive_out_of_reach(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise PermissionError("no")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", refuse)
+        with pytest.warns(UserWarning, match="out of reach"):
+            fitted = search(archive=tmp_path).fit(X, y)
+    assert fitted.best_score_ > 0.9
+
+
+def test_a_record_of_a_newer_format(tmp_path):
+    search(archive=tmp_path, n_iter=3).fit(X, y)
+    [file] = tmp_path.glob("tasks/*.joblib")
+    joblib.dump({**joblib.load(file), "format": 99}, file)
+    before = file.read_bytes()
+    with pytest.warns(UserWarning, match="99"):
+        fitted = search(archive=tmp_path).fit(*load_wine(return_X_y=True))
+    assert fitted.source_tasks_ == []
+    assert file.read_bytes() == before
 
 
 def test_an_archive_that_cannot_be_written(tmp_path, monkeypatch):
@@ -474,7 +534,10 @@ def test_a_pipeline_learns_from_the_bare_estimator(tmp_path):
     assert first["clf__shrinking"] is True
 
 
-def watched_cross_validation(archive, outer):
+NO_ROW_TWICE = make_classification(150, 4, random_state=0)
+
+
+def watched_cross_validation(archive, outer, scaled=False):
     """Scores of the outer folds, and the sources that each fold's search looked at."""
     seen = []
 
@@ -485,14 +548,18 @@ def watched_cross_validation(archive, outer):
             return self
 
     watched = Watched(SVC(), SPACE, n_iter=5, archive=archive, random_state=0)
-    return cross_val_score(watched, X, y, cv=KFold(outer, shuffle=True, random_state=0)), seen
+    model = make_pipeline(StandardScaler(), watched) if scaled else watched
+    return cross_val_score(model, *NO_ROW_TWICE, cv=KFold(outer, shuffle=True, random_state=0)), seen
 
 
+@pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("outer", [2, 3])
-def test_no_fold_learns_from_another(tmp_path, outer):
-    """Also with two folds, whose searches share no row: each is judged on the rows of the other."""
-    alone = cross_val_score(search(n_iter=5), X, y, cv=KFold(outer, shuffle=True, random_state=0))
-    together, seen = watched_cross_validation(tmp_path, outer)
+def test_no_fold_learns_from_another(tmp_path, outer, scaled):
+    """Also with two folds, whose searches share no row: each is judged on the rows of the other. Also
+    behind a scaler, which makes other rows of the same ones in each fold.
+    """
+    alone, _ = watched_cross_validation(None, outer, scaled)
+    together, seen = watched_cross_validation(tmp_path, outer, scaled)
     np.testing.assert_array_equal(together, alone)
     assert [len(sources) for sources in seen] == list(range(outer))
     assert all(source["refused"] for sources in seen for source in sources)
@@ -521,6 +588,36 @@ def test_parallel_folds_are_guarded_too(tmp_path):
     cross_val_score(made, X, y, cv=2)
     guarded = cross_val_score(made, X, y, cv=2, n_jobs=2)
     np.testing.assert_array_equal(guarded, cross_val_score(search(n_iter=4), X, y, cv=2))
+
+
+def test_calibration_and_a_search_around_are_guarded_too(tmp_path):
+    data = NO_ROW_TWICE
+    inner = search(n_iter=4, archive=tmp_path / "calibrated")
+    for fitted in CalibratedClassifierCV(inner, cv=KFold(2)).fit(*data).calibrated_classifiers_:
+        assert all(source["n_used"] == 0 for source in fitted.estimator.source_tasks_)
+    inner = search(n_iter=4, archive=tmp_path / "searched")
+    outer = GridSearchCV(make_pipeline(StandardScaler(), inner), {"standardscaler__with_std": [True]}, cv=3)
+    outer.fit(*data)
+    assert len(Archive(tmp_path / "searched")) == 4
+    assert all(source["n_used"] == 0 for source in outer.best_estimator_[-1].source_tasks_)
+
+
+def test_data_that_cannot_be_compared_learn_from_nobody(tmp_path):
+    """Objects that nothing tells apart: the same data twice must give the same result all the same."""
+
+    class Opaque:
+        def __init__(self, value):
+            self.value = value
+
+    class Reader(Picky):
+        def fit(self, X, y):
+            return super().fit(np.array([item.value for item in X]), y)
+
+    data = [Opaque(value) for value in range(30)]
+    made = search({"a": uniform(0, 0.5)}, estimator=Reader(), archive=tmp_path, cv=2)
+    first, second = (clone(made).fit(data, [0, 1] * 15) for _ in range(2))
+    assert first.cv_results_["params"] == second.cv_results_["params"]
+    assert second.source_tasks_[0]["refused"]
 
 
 def test_an_interrupted_search_keeps_its_trials(tmp_path):
@@ -554,6 +651,11 @@ def test_a_broken_archive_profile_or_surrogate_costs_a_warning(tmp_path, monkeyp
         patch.setattr(_run, "profile", broken)
         with pytest.warns(UserWarning, match="could not be profiled"):
             assert search(archive=tmp_path / "b").fit(X, y).best_score_ > 0.9
+    search(archive=tmp_path / "c").fit(*load_wine(return_X_y=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(WarmStart, "similarity", broken)
+        with pytest.warns(UserWarning, match="similar"):
+            assert search(archive=tmp_path / "c").fit(X, y).best_score_ > 0.9
     with monkeypatch.context() as patch:
         patch.setattr(GP, "posterior", broken)
         with pytest.warns(UserWarning, match="at random"):
@@ -562,6 +664,41 @@ def test_a_broken_archive_profile_or_surrogate_costs_a_warning(tmp_path, monkeyp
 
 
 # -- all kinds of data -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scoring", "refit", "names"),
+    [
+        (None, True, ("score",)),
+        ("f1_macro", True, ("f1_macro",)),
+        (["accuracy", "f1_macro"], "f1_macro", ("f1_macro", "accuracy")),
+        (["accuracy", "f1_macro"], False, ("accuracy", "f1_macro")),
+        (["f1_macro"], "f1_macro", ("f1_macro",)),
+    ],
+)
+def test_the_record_names_its_metrics(tmp_path, scoring, refit, names):
+    search(archive=tmp_path, scoring=scoring, refit=refit, n_iter=3, cv=2).fit(X, y)
+    [task] = Archive(tmp_path)
+    assert task.metrics == names
+
+
+def test_a_space_that_is_used_up_ends_the_search():
+    fitted = search({"C": [1, 1, 1, 1, 2]}, n_iter=4).fit(X, y)
+    assert sorted(p["C"] for p in fitted.cv_results_["params"]) == [1, 2]
+
+
+def test_a_parsed_space():
+    fitted = search(Space.parse(SPACE)).fit(X, y)
+    assert fitted.best_score_ > 0.9
+
+
+def test_a_whole_grid_needs_no_torch():
+    code = (
+        "import sys; from sklearn.svm import SVC; from sktransfer import TransferSearchCV;"
+        "TransferSearchCV(SVC(), {'C': [1, 2]}, archive=None).fit([[0.0], [1.0]] * 9, [0, 1] * 9);"
+        "assert 'torch' not in sys.modules"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_text(tmp_path):

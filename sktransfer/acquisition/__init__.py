@@ -1,6 +1,7 @@
 """Choosing the next trial: acquisition functions and their maximisation."""
 
+from sktransfer.acquisition.confidence_bound import lower_confidence_bound
 from sktransfer.acquisition.expected_improvement import log_expected_improvement
 from sktransfer.acquisition.maximise import maximise
 
-__all__ = ["log_expected_improvement", "maximise"]
+__all__ = ["log_expected_improvement", "lower_confidence_bound", "maximise"]

@@ -1,9 +1,9 @@
 """Expected improvement, in logarithms, for maximisation.
 
 Notation: mean and std of the score, (n,); best the score to beat;  v = (mean - best) / std.
-EI = std h(v),  h(v) = v Phi(v) + phi(v)  (METHODS, misprint 2). Where the incumbent is far ahead h
-underflows although its logarithm is harmless, and a maximiser lost on a plateau of zeros is no better
-than random; hence log h.
+EI = std h(v),  h(v) = v Phi(v) + phi(v)  (some papers misprint the deviation as a variance). Where the
+incumbent is far ahead h underflows although its logarithm is harmless, and a maximiser lost on a plateau
+of zeros is no better than random; hence log h.
 """
 
 from __future__ import annotations

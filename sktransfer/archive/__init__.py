@@ -2,6 +2,7 @@
 
 from sktransfer.archive._archive import Archive
 from sktransfer.archive._errors import NewerFormatError, RecordError
+from sktransfer.archive._format import library_versions
 from sktransfer.archive._select import Selection
 
-__all__ = ["Archive", "NewerFormatError", "RecordError", "Selection"]
+__all__ = ["Archive", "NewerFormatError", "RecordError", "Selection", "library_versions"]

@@ -22,11 +22,17 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
     """The absolute directory that `path` stands for at this moment; "auto" is the user's own archive."""
     if path == "auto":
         path = os.environ.get(VARIABLE) or _user_data() / "sktransfer" / "archive"
-    directory = Path(os.path.abspath(os.path.expanduser(path)))
-    if directory.exists() and not directory.is_dir():
+    expanded = os.path.expanduser(path)
+    if expanded.startswith("~"):
         raise NotADirectoryError(
-            errno.ENOTDIR, "An archive is a directory, but this is a file; give another path", str(directory)
+            errno.ENOTDIR, "There is no such home directory; give another path", expanded
         )
+    directory = Path(os.path.abspath(expanded))
+    for part in (directory / "tasks", directory, *directory.parents):
+        if part.exists() and not part.is_dir():
+            raise NotADirectoryError(
+                errno.ENOTDIR, "An archive is a directory, but this is a file; give another path", str(part)
+            )
     return directory
 
 

@@ -97,6 +97,10 @@ def _shared_rows(task: Task, profiles: list[DatasetProfile], threshold: float | 
         return None
     try:
         past = DatasetProfile.from_dict(task.profile)
+        if not len(past.fingerprint):
+            return "its rows are not known, so nobody can tell whether it saw these data"
+        if not all(len(profile.fingerprint) for profile in profiles):
+            return "the rows of these data cannot be compared with those it saw"
         share = max(profile.overlap(past) for profile in profiles)
     except Exception as error:  # the profile of a stranger's record can be anything
         # Nobody can tell whose rows it saw, and a leak is worse than a task less.

@@ -10,14 +10,16 @@ Four kinds, each owning both of its maps:
 =============  ============================================  ==========================
 
 Notation: v a value, u a coordinate. ``encode`` is defined for values from elsewhere too: a number out
-of bounds lies outside [0, 1] by its distance on the scale, and a category that is not known here is
-`UNKNOWN`. ``decode(encode(v)) == v`` for the axis' own values, because ``decode`` rounds to a number of
-digits that floating point carries through both maps.
+of bounds lies outside [0, 1] by its distance on the scale, a category that is not known here is
+`UNKNOWN`, and what is no number has no place on a scale: NaN. ``decode(encode(v)) == v`` for the axis'
+own values, because ``decode`` rounds to a number of digits that floating point carries through both
+maps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +32,9 @@ UNKNOWN = -1.0
 INACTIVE = 0.0
 """Coordinate of a category in a branch that does not have the parameter; no category lies there."""
 
+_BELOW_ZERO = -1.0  # where zero and negative numbers lie on a log scale, which has no place for them
 _TAIL = 1e-6  # share of the mass left out at each end of an unbounded distribution
+_LISTABLE = 10**6  # a range of integers longer than this counts as endless
 _DIGITS = 12  # significant digits that survive encode and decode on the linear and log scales
 _QUANTILE_DIGITS = 8  # the same for ppf(cdf(v)), which loses some in the tails
 
@@ -96,10 +100,10 @@ class Ordered:
         if index is not None:
             return self.coordinates[index]
         if not is_number(value):
-            return UNKNOWN
+            return np.nan
         low, high = self._numbers[0], self._numbers[-1]
         if self.scale == "log":
-            return np.log(value / low) / np.log(high / low) if value > 0 else UNKNOWN
+            return np.log(value / low) / np.log(high / low) if value > 0 else _BELOW_ZERO
         if low == high:
             return 0.5 + float(np.sign(value - low))
         if low <= value <= high:
@@ -142,7 +146,7 @@ class Continuous:
         v = np.array(
             [value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float
         )
-        return np.where(known, self._to_unit(v), UNKNOWN)
+        return np.where(known, self._to_unit(v), np.nan)
 
     def _to_unit(self, v: np.ndarray) -> np.ndarray:
         low, high = self._low, self._high
@@ -150,7 +154,7 @@ class Continuous:
             return (v - low) / (high - low)
         if self.scale == "log":
             u = np.log(np.where(v > 0, v, low) / low) / np.log(high / low)
-            return np.where(v > 0, u, UNKNOWN)
+            return np.where(v > 0, u, _BELOW_ZERO)
         u = (self.distribution.cdf(v) - _TAIL) / (1 - 2 * _TAIL)
         width = np.diff(self.distribution.ppf([0.25, 0.75]))[0] or 1.0
         below, above = np.maximum(low - v, 0), np.maximum(v - high, 0)
@@ -182,10 +186,13 @@ class Integers:
         self._low, self._high = (float(bound) for bound in distribution.support())
         self._bounded = bool(np.isfinite([self._low, self._high]).all())
 
-    @property
-    def values(self) -> range | None:
-        """All values where they are bounded, None otherwise."""
-        return range(int(self._low), int(self._high) + 1) if self._bounded else None
+    @cached_property
+    def values(self) -> list[int] | None:
+        """All values, where they are bounded and not too many to list; None otherwise."""
+        if not self._bounded or self._high - self._low > _LISTABLE:
+            return None
+        candidates = np.arange(int(self._low), int(self._high) + 1)
+        return candidates[self.distribution.pmf(candidates) > 0].tolist()
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
         known = np.array([is_number(value) for value in values], dtype=bool)
@@ -195,7 +202,7 @@ class Integers:
         inside = np.clip(v, self._low, self._high)
         u = self.distribution.cdf(inside) - self.distribution.pmf(np.rint(inside)) / 2
         width = self._high - self._low + 1 if self._bounded else 1.0
-        return np.where(known, u + (v - inside) / width, UNKNOWN)
+        return np.where(known, u + (v - inside) / width, np.nan)
 
     def decode(self, u: np.ndarray) -> list:
         u = np.clip(np.asarray(u, dtype=float), _TAIL * 1e-6, 1 - _TAIL * 1e-6)
@@ -206,6 +213,13 @@ class Integers:
 
 
 Axis = Categorical | Ordered | Continuous | Integers
+
+
+def is_ordered(values: Sequence[Any]) -> bool:
+    """True for a list of numbers; 1 beside 1.0 are two values at one place, hence categories."""
+    return all(map(is_number, values)) and len({float(v) for v in values}) == len(
+        {identity(v) for v in values}
+    )
 
 
 def nearest(coordinates: np.ndarray, u: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sktransfer._values import Plain, describe, to_python
-from sktransfer.space.axis import Axis, Categorical, Continuous, Integers, Ordered, is_number
+from sktransfer.space.axis import Axis, Categorical, Continuous, Integers, Ordered, is_ordered
 
 Branch = dict[str, Any]
 
@@ -55,14 +55,22 @@ def _parse_values(name: Any, values: Any) -> Any:
         if len(values) == 0:
             raise ValueError(f"space[{name!r}] is empty: {values!r}. Give it at least one value.")
         return [to_python(value) for value in values]
-    missing = [method for method in ("rvs", "ppf", "cdf") if not callable(getattr(values, method, None))]
+    methods = ("rvs", "ppf", "cdf", "support")
+    missing = [method for method in methods if not callable(getattr(values, method, None))]
     if missing:
         raise TypeError(
             f"space[{name!r}] must be a list of values or a frozen scipy.stats distribution such as "
             f"loguniform(1e-3, 1e3); got {values!r} ({type(values).__name__}), which has no "
             f"{' and no '.join(missing)}. A single value goes into a list: [{values!r}]."
         )
-    if np.isnan(np.asarray(values.support(), dtype=float)).any():
+    try:
+        bounds = np.asarray(values.support(), dtype=float)
+    except TypeError:
+        raise TypeError(
+            f"space[{name!r}] is a family of distributions, not one of them: give it its parameters, "
+            "as in loguniform(1e-3, 1e3)."
+        ) from None
+    if np.isnan(bounds).any():
         raise ValueError(f"space[{name!r}] is a distribution without a support; check its parameters.")
     return values
 
@@ -75,8 +83,9 @@ def is_list(values: Any) -> bool:
 def _kind(values: Any) -> tuple:
     """What two entries under one name must have in common to lie on one axis."""
     if not is_list(values):
-        return ("distribution", repr(describe_values(values)))
-    return ("numbers",) if all(is_number(value) for value in values) else ("categories",)
+        # What is not a frozen member of a named family (a histogram, say) equals only itself.
+        return ("distribution", repr(describe_values(values)) if hasattr(values, "dist") else id(values))
+    return ("numbers",) if is_ordered(values) else ("categories",)
 
 
 def make_axes(branches: list[Branch]) -> tuple[list[Axis], list[str], list[dict[str, int]]]:
@@ -97,7 +106,7 @@ def _make_axis(entries: list[Any]) -> Axis:
     if not is_list(entries[0]):
         return Integers(entries[0]) if hasattr(entries[0], "pmf") else Continuous(entries[0])
     values = [value for entry in entries for value in entry]
-    return Ordered(values) if all(is_number(value) for value in values) else Categorical(values)
+    return Ordered(values) if is_ordered(values) else Categorical(values)
 
 
 def describe_values(values: Any) -> dict[str, Plain]:

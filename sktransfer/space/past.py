@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from sktransfer._values import identity
-from sktransfer.space.axis import UNKNOWN, is_number
+from sktransfer.space.axis import is_number
 from sktransfer.space.space import Space
 
 _MISSING = object()
@@ -39,32 +39,24 @@ def encode_past(space: Space, task: Any) -> tuple[np.ndarray, np.ndarray]:
     lookup = _Lookup(space, task.space)
     kept = [i for i, trial in enumerate(task.trials) if lookup.concerns(trial.params)]
     rows = [task.trials[i].params for i in kept]
-    codes = np.empty((len(rows), space.n_columns))
+    codes = np.full((len(rows), space.n_columns), np.nan)
     for column, name in enumerate(space.column_names()):
         if name is not None:
-            codes[:, column] = _encode_column(space, column, [lookup.value(row, name) for row in rows])
-    if space.column_names()[:1] == [None]:
-        codes[:, 0] = _branches(space, codes)
-    return codes, np.array(kept, dtype=int)
-
-
-def _encode_column(space: Space, column: int, values: list[Any]) -> np.ndarray:
-    unknown = np.array([value is _MISSING for value in values], dtype=bool)
-    u = space.encode_column(column, [None if value is _MISSING else value for value in values])
-    return np.where(unknown, UNKNOWN if space.categorical[column] else 0.5, u)
+            codes[:, column] = space.encode_column(column, [lookup.value(row, name) for row in rows])
+    return space.settle(codes, _branches(space, codes)), np.array(kept, dtype=int)
 
 
 def _branches(space: Space, codes: np.ndarray) -> np.ndarray:
-    """Code of the branch that each row fits best: the one with the fewest coordinates out of reach."""
+    """The branch that each row fits best: the one with the fewest coordinates out of reach."""
     misfit = np.zeros((len(codes), len(space.branches)))
     for b in range(len(space.branches)):
         for column in space.active(b):
             choices, u = space.choices(b, column), codes[:, column]
             if choices is None:
-                misfit[:, b] += (u < 0) | (u > 1)
+                misfit[:, b] += ~((u >= 0) & (u <= 1))
             else:
-                misfit[:, b] += np.abs(u[:, None] - choices).min(axis=1) > 1e-9
-    return (misfit.argmin(axis=1) + 0.5) / len(space.branches)
+                misfit[:, b] += ~(np.abs(u[:, None] - choices).min(axis=1) <= 1e-9)
+    return misfit.argmin(axis=1)
 
 
 class _Lookup:
@@ -86,7 +78,7 @@ class _Lookup:
         declared = self._declared.get(canonical)
         if declared is not None and declared in params:
             return params[declared]
-        return self._fixed.get(canonical, _MISSING)
+        return self._fixed.get(canonical, _MISSING)  # no number and no category: its place is not known
 
     def concerns(self, params: Mapping[str, Any]) -> bool:
         for canonical, declared in self._declared.items():

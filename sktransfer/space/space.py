@@ -18,7 +18,7 @@ import numpy as np
 
 from sktransfer._values import Plain, identity
 from sktransfer.space import canonical, parse
-from sktransfer.space.axis import INACTIVE, Categorical, Ordered, nearest
+from sktransfer.space.axis import INACTIVE, Categorical, Ordered, is_number, nearest
 
 
 class Space:
@@ -74,9 +74,9 @@ class Space:
         estimator : estimator or None
             If given, names are checked against its parameters and made canonical.
         """
-        if isinstance(space, Space):
+        if isinstance(space, Space) and estimator is None:
             return space
-        branches = parse.parse_branches(space)
+        branches = space.branches if isinstance(space, Space) else parse.parse_branches(space)
         canonical.check_names(branches, estimator)
         return cls(branches, estimator)
 
@@ -128,8 +128,10 @@ class Space:
         Parameters
         ----------
         n : int
-        random_state : None, int or numpy Generator
+        random_state : None, int, numpy Generator or RandomState
         """
+        if isinstance(random_state, np.random.RandomState):
+            random_state = random_state.randint(2**31 - 1)
         rng = np.random.default_rng(random_state)
         return self.decode(self.from_cube(rng.random((n, self.n_columns))))
 
@@ -168,7 +170,7 @@ class Space:
                     codes[rows, column] = self._axes[place].snap(u)
                 else:
                     codes[rows, column] = coordinates[nearest(coordinates, u)]
-            idle = np.setdiff1d(np.arange(self._offset, self.n_columns), self.active(b))
+            idle = self._idle_columns(b)
             codes[np.ix_(rows, idle)] = self._idle_row()[idle]
         if self._offset:
             codes[:, 0] = self._branch_code(branch)
@@ -190,6 +192,9 @@ class Space:
 
     def _branch_code(self, branch: Any) -> Any:
         return (branch + 0.5) / len(self.branches)
+
+    def _idle_columns(self, b: int) -> np.ndarray:
+        return np.setdiff1d(np.arange(self._offset, self.n_columns), self.active(b))
 
     def _idle_row(self) -> np.ndarray:
         return np.where(self.categorical, INACTIVE, 0.5)
@@ -218,15 +223,22 @@ class Space:
                 f"The configuration {dict(params)!r} does not have the parameters of this space: "
                 f"{[list(branch) for branch in self.branches]}."
             )
-        if len(fitting) == 1:
-            return fitting[0]
-        return next((b for b in fitting if self._contains(b, params)), fitting[0])
+        return max(fitting, key=lambda b: self._fit(b, params)) if len(fitting) > 1 else fitting[0]
 
-    def _contains(self, b: int, params: Mapping[str, Any]) -> bool:
-        return all(
-            not parse.is_list(values) or identity(params[name]) in {identity(value) for value in values}
-            for name, values in self.branches[b].items()
-        )
+    def _fit(self, b: int, params: Mapping[str, Any]) -> tuple[int, int]:
+        """How well a configuration fits a branch: minus what does not belong there, then what is listed."""
+        misfits = listed = 0
+        for name, entry in self.branches[b].items():
+            value = params[name]
+            if parse.is_list(entry):
+                belongs = identity(value) in {identity(own) for own in entry}
+                listed += belongs
+            else:
+                low, high = entry.support()
+                right_type = isinstance(value, int) == hasattr(entry, "pmf")
+                belongs = right_type and is_number(value) and low <= value <= high
+            misfits += not belongs
+        return -misfits, listed
 
     def decode(self, codes: np.ndarray) -> Any:
         """Configuration of one code, a dict, or of each row, a list of dicts; the nearest valid ones."""
@@ -260,6 +272,18 @@ class Space:
     def encode_column(self, column: int, values: Iterable[Any]) -> np.ndarray:
         """Coordinates of values from anywhere in one column; see `axis` for what is out of bounds."""
         return self._axes[column - self._offset].encode(list(values))
+
+    def settle(self, codes: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        """Rows from elsewhere, given their branches: what the branch does not have is idle, a number that
+        is not known sits in the middle of its scale; (n, d), (n,) -> (n, d).
+        """
+        codes = np.where(np.isnan(codes) & ~self.categorical, 0.5, codes)
+        for b in range(len(self.branches)):
+            rows, idle = np.flatnonzero(branch == b), self._idle_columns(b)
+            codes[np.ix_(rows, idle)] = self._idle_row()[idle]
+        if self._offset:
+            codes[:, 0] = self._branch_code(branch)
+        return codes
 
     def column_names(self) -> list[str | None]:
         """Declared name of each column; None for the branch."""

@@ -17,7 +17,17 @@ _CLASSES = {"GP": "gp", "Random": "random", "WarmStart": "warm_start"}
 REGISTRY = {"auto": "WarmStart", "gp": "GP", "random": "Random", "warm-start": "WarmStart"}
 """Name of a surrogate -> its class."""
 
-__all__ = ["GP", "REGISTRY", "EncodedTask", "Posterior", "Random", "Surrogate", "WarmStart", "make_surrogate"]
+__all__ = [
+    "GP",
+    "REGISTRY",
+    "EncodedTask",
+    "Posterior",
+    "Random",
+    "Surrogate",
+    "WarmStart",
+    "check_surrogate",
+    "make_surrogate",
+]
 
 
 def make_surrogate(surrogate: str | Surrogate) -> Surrogate:
@@ -26,13 +36,19 @@ def make_surrogate(surrogate: str | Surrogate) -> Surrogate:
     >>> make_surrogate("random")
     Random()
     """
+    check_surrogate(surrogate)
     if isinstance(surrogate, Surrogate):
         return clone(surrogate)
-    if not isinstance(surrogate, str) or surrogate not in REGISTRY:
-        raise ValueError(
-            f"surrogate={surrogate!r} is not known. Give one of {sorted(REGISTRY)}, or a Surrogate instance."
-        )
     return __getattr__(REGISTRY[surrogate])()
+
+
+def check_surrogate(surrogate: Any) -> None:
+    """Raise a ValueError that lists the names, if this is none of them and no surrogate; imports nothing."""
+    if isinstance(surrogate, Surrogate) or (isinstance(surrogate, str) and surrogate in REGISTRY):
+        return
+    raise ValueError(
+        f"surrogate={surrogate!r} is not known. Give one of {sorted(REGISTRY)}, or a Surrogate instance."
+    )
 
 
 def __getattr__(name: str) -> Any:

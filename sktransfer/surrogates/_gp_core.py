@@ -209,15 +209,3 @@ class GaussianProcess:
             root = torch.linalg.cholesky(joint).numpy()
         draws = (k @ self._a).numpy() + rng.standard_normal((n, len(theta))) @ root.T
         return self.shift + self.scale * draws
-
-    def condition(self, theta: np.ndarray, z: np.ndarray) -> GaussianProcess:
-        """The same process after further trials with scores z."""
-        return GaussianProcess(
-            np.vstack([self.X, theta]),
-            np.concatenate([self.z, (np.asarray(z) - self.shift) / self.scale]),
-            self.h,
-            self.categorical,
-            kernel=self.kernel,
-            shift=self.shift,
-            scale=self.scale,
-        )

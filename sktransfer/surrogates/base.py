@@ -44,9 +44,6 @@ class Posterior(Protocol):
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of the score; (m, d) -> (n, m)."""
 
-    def condition(self, theta: np.ndarray, z: np.ndarray) -> Posterior:
-        """The same model after further trials, nothing learned anew. Used for trials under way."""
-
 
 class Surrogate(BaseEstimator):
     """Base of all surrogates.
@@ -68,7 +65,10 @@ class Surrogate(BaseEstimator):
         return self
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
-        """Belief about the target; None means that there is none and any trial is as good as another."""
+        """Belief about the target given its trials so far, of which there may be none.
+
+        None means that there is no belief, and that any trial is as good as another.
+        """
         return None
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:

@@ -7,10 +7,12 @@ trials the hyperparameters stay near their medians, and the data take over as th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sktransfer.scores import raise_floor, standardise
-from sktransfer.surrogates._gp_core import GaussianProcess, LogNormal, Priors, fit_hyperparameters
+from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, LogNormal, Priors, fit_hyperparameters
 from sktransfer.surrogates.base import EncodedTask, Surrogate
 
 
@@ -42,6 +44,13 @@ class GP(Surrogate):
         self.kernel = kernel
         self.n_initial = n_initial
         self.max_iter = max_iter
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> GP:
+        """Check the parameters; nothing is learned from past tasks."""
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
+        super().fit(tasks, warm_from)
+        return self
 
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""

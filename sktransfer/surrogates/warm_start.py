@@ -63,6 +63,7 @@ class WarmStart(GP):
 
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> WarmStart:
         """Keep the settings and the meta-features of the past tasks; there is nothing to train."""
+        super().fit(tasks, warm_from)
         features = [_meta_features(task.profile) for task in tasks]
         names = sorted(set().union(*features))
         ranked = [_best_first(task) for task in tasks]
@@ -87,7 +88,9 @@ class WarmStart(GP):
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
         """The settings to try first, best first, and the id of the past task each comes from."""
-        past, order = self.past_, np.argsort(self._distances(target), kind="stable")[: self.n_tasks]
+        past = self.past_
+        order = np.argsort(self._distances(target), kind="stable")
+        order = order[np.isin(order, past["owner"])][: self.n_tasks]  # those that have a setting to give
         taken: list[np.ndarray] = []
         sources: list[str] = []
         for _ in range(self.n_settings):

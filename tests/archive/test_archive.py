@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -202,7 +203,7 @@ def test_only_tasks_can_be_appended(archive):
 
 
 def test_not_plain_data(archive, make_task):
-    task = make_task(trials=[Trial({"C": 1.0}, 0.5), Trial({"C": np.dtype("f4")}, 0.5)])
+    task = replace(make_task(), trials=(Trial({"C": 1.0}, 0.5), Trial({"C": np.dtype("f4")}, 0.5)))
     with pytest.raises(TypeError, match=r"trials\[1\]\.params\['C'\]"):
         archive.append(task)
     assert not archive.path.exists()

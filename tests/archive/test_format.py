@@ -188,7 +188,7 @@ def test_missing_fields(make_task, name):
 
 def test_what_cannot_be_read_is_not_written(archive, make_task):
     with pytest.raises(RecordError, match="status 'ok' and the score nan"):
-        archive.append(make_task(trials=[Trial({"C": 1.0}, math.nan)]))
+        archive.append(replace(make_task(), trials=(Trial({"C": 1.0}, math.nan),)))
     with pytest.raises(RecordError, match="'branches' of the space is missing"):
         archive.append(replace(make_task(), space={}))
     assert not archive.path.exists()

@@ -199,7 +199,34 @@ def test_a_profile_that_cannot_be_read_is_refused(fill, strange):
     archive = fill(good={"profile": profile(*data(1))}, strange={"profile": strange})
     selection = archive.select(profile=profile(*data(0)))
     assert ids(selection) == ["good"]
-    assert "cannot be read" in reasons(selection)["strange"]
+    assert any(words in reasons(selection)["strange"] for words in ("cannot be read", "rows are not known"))
+
+
+class Opaque:
+    """Nothing tells one from another."""
+
+
+def test_rows_that_cannot_be_compared_are_refused(fill):
+    opaque = profile([Opaque() for _ in range(20)])
+    assert not len(opaque.fingerprint)
+    archive = fill(known={"profile": profile(*data(1))}, opaque={"profile": opaque}, bare={})
+    assert ids(archive.select(profile=profile(*data(0)))) == ["bare", "known"]
+    assert "not known" in reasons(archive.select(profile=profile(*data(0))))["opaque"]
+    assert ids(archive.select(profile=opaque)) == ["bare"]
+
+
+def test_the_data_around_count(fill):
+    """Two halves of one table share no row; what both were taken from tells that they belong together."""
+    X, y = data(0)
+    halves = [profile(X[half], y[half], enclosing=[X]) for half in (slice(200), slice(200, 400))]
+    alone = profile(X[:200], y[:200])
+    archive = fill(half={"profile": halves[0]}, alone={"profile": alone})
+    assert ids(archive.select(profile=profile(X[200:], y[200:]))) == ["alone"]
+    assert ids(archive.select(profile=halves[1])) == []
+    # behind a scaler that differs from fold to fold
+    scaled = [profile(X[h] * f, y[h], enclosing=[X]) for h, f in ((slice(300), 2.0), (slice(100, 400), 3.0))]
+    archive = fill(scaled={"profile": scaled[0]})
+    assert "scaled" in reasons(archive.select(profile=scaled[1]))
 
 
 def test_profiles_survive_the_record(rows):

@@ -125,6 +125,35 @@ def test_what_is_not_known_is_in_the_middle_or_no_category():
     assert codes.tolist() == [[1.0, 0.5, UNKNOWN]]
 
 
+def test_a_default_that_is_no_number_is_in_the_middle_not_at_the_edge():
+    past = Task.from_trials({"C": [1, 10]}, [({"C": 10}, 0.5)], estimator=SVC(gamma="scale"))
+    space = Space.parse({"C": [1, 10], "gamma": loguniform(1e-5, 10)}, SVC())
+    codes, _ = encode_past(space, past)
+    assert codes[0, space.column_names().index("gamma")] == 0.5
+
+
+def test_a_conditional_space_is_its_own_past():
+    """What a branch does not have is idle in the past as it is today."""
+    spec = [
+        {"clf": [SVC()], "clf__C": loguniform(0.1, 10)},
+        {"clf": [DecisionTreeClassifier()], "clf__criterion": ["gini", "entropy"]},
+    ]
+    pipe = Pipeline([("clf", SVC())])
+    space = Space.parse(spec, pipe)
+    drawn = space.sample(20, 0)
+    past = Task.from_trials(spec, [(params, 0.5) for params in drawn], estimator=pipe)
+    np.testing.assert_allclose(encode_past(space, past)[0], space.encode(drawn), atol=1e-9)
+
+
+def test_names_that_only_set_params_knows():
+    class Kw(SVC):
+        def set_params(self, **params):
+            self.extra_ = params
+            return self
+
+    assert Space.parse({"bagging_freq": [1, 2]}, Kw()).size == 2
+
+
 def test_the_past_finds_its_branch():
     spec = [{"kernel": ["rbf"], "gamma": [0.1, 1]}, {"kernel": ["poly"], "degree": randint(2, 5)}]
     space = Space.parse(spec, SVC())

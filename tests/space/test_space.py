@@ -1,5 +1,7 @@
 """`Space`: what it accepts, how it encodes, and what it refuses."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,12 +9,12 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import KFold, ParameterGrid
 from sklearn.svm import SVC
 
 from sktransfer import Space
 from sktransfer._values import identity, params_identity
-from sktransfer.space.axis import UNKNOWN, Continuous, Integers, Ordered
+from sktransfer.space.axis import UNKNOWN, Continuous, Integers, Ordered, is_number
 
 # -- two hundred random spaces ---------------------------------------------------------------------
 
@@ -110,7 +112,7 @@ def belongs(params, branch):
                 return False
         else:
             low, high = entry.support()
-            if not low <= params[name] <= high:
+            if not is_number(params[name]) or not low <= params[name] <= high:
                 return False
             if hasattr(entry, "pmf") and not isinstance(params[name], int):
                 return False
@@ -123,9 +125,8 @@ def belongs(params, branch):
 )
 def test_grid_is_in_the_order_of_parameter_grid(spec):
     ours, theirs = Space.parse(spec).grid(), list(ParameterGrid(spec))
-    assert [list(p.items()) for p in map(dict, ours)] == [
-        [(name, value) for name, value in p.items()] for p in theirs
-    ] or [params_identity(p) for p in ours] == [params_identity(p) for p in theirs]
+    assert [list(p) for p in ours] == [list(p) for p in theirs]
+    assert [params_identity(p) for p in ours] == [params_identity(p) for p in theirs]
 
 
 # -- scales ----------------------------------------------------------------------------------------
@@ -176,6 +177,24 @@ def test_integers_own_equal_shares():
     assert (np.abs(counts - 1000) <= 2).all()
 
 
+def test_a_discrete_distribution_with_gaps():
+    space = Space.parse({"n": stats.rv_discrete(values=([1, 5, 10], [0.2, 0.3, 0.5]))()})
+    assert [p["n"] for p in space.grid()] == [1, 5, 10]
+    assert {p["n"] for p in space.sample(200, 0)} == {1, 5, 10}
+
+
+def test_a_range_without_end():
+    space = Space.parse({"seed": stats.randint(0, 2**62)})
+    assert space.size is None
+    assert len({p["seed"] for p in space.sample(10, 0)}) == 10
+
+
+def test_histograms_of_two_branches_are_two_axes():
+    one, two = (stats.rv_histogram(np.histogram([low, low + 1], bins=2)) for low in (0, 100))
+    for params in Space.parse([{"a": ["x"], "h": one}, {"a": ["y"], "h": two}]).sample(50, 0):
+        assert (params["h"] >= 100) == (params["a"] == "y")
+
+
 def test_sampling_follows_the_distributions():
     space = Space.parse({"C": stats.loguniform(1e-3, 1e3), "k": stats.randint(0, 4), "s": ["a", "b"]})
     drawn = space.sample(4000, 0)
@@ -193,7 +212,8 @@ def test_a_value_out_of_bounds_keeps_its_distance():
     assert space.encode_column(column["C"], [1e-4])[0] == pytest.approx(-0.5)
     assert space.encode_column(column["n"], [50, 15]).tolist() == pytest.approx([2.0, 0.25])
     assert space.encode_column(column["k"], [19])[0] == pytest.approx(1.95)
-    assert space.encode_column(column["C"], ["scale"])[0] == UNKNOWN
+    assert np.isnan(space.encode_column(column["C"], ["scale"])[0])  # it has no place on a scale
+    assert Space.parse({"k": ["rbf", "poly"]}).encode_column(0, ["linear"])[0] == UNKNOWN
 
 
 # -- branches --------------------------------------------------------------------------------------
@@ -258,6 +278,23 @@ def test_tuples_none_and_estimators_survive():
         assert back["b"] is params["b"]
 
 
+def test_what_cannot_be_told_by_its_name_is_still_told_apart():
+    one, two = (lambda x: x), (lambda x: 2 * x)
+    values = [one, two, KFold(2), KFold(5), partial(max, 1), partial(max, 2), np.log1p, b"x", b"y"]
+    space = Space.parse({"f": values})
+    assert space.size == len(values)
+    assert len({float(space.encode({"f": value})[0]) for value in values}) == len(values)
+    assert all(space.decode(space.encode({"f": value}))["f"] is value for value in values)
+    assert len({params_identity({"f": value}) for value in values}) == len(values)
+
+
+def test_a_share_and_a_count_are_two_values():
+    """max_features=1.0 means all of them, 1 means one."""
+    space = Space.parse({"max_features": [1, 0.5, 1.0]})
+    decoded = [space.decode(space.encode(p))["max_features"] for p in space.grid()]
+    assert [(type(v), v) for v in decoded] == [(int, 1), (float, 0.5), (float, 1.0)]
+
+
 def test_one_and_true_are_two_values():
     space = Space.parse({"a": [1, True, "1"]})
     assert [space.decode(space.encode({"a": v}))["a"] for v in (1, True, "1")] == [1, True, "1"]
@@ -281,6 +318,7 @@ def test_one_and_true_are_two_values():
         ("C", TypeError, ["'C'", "dict"]),
         ([1], TypeError, ["1", "dict"]),
         ({"C": stats.uniform(0, -1)}, ValueError, ["'C'", "support"]),
+        ({"C": stats.loguniform}, TypeError, ["'C'", "loguniform(1e-3, 1e3)"]),
     ],
 )
 def test_bad_spaces_are_named(spec, error, parts):

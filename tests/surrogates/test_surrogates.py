@@ -153,6 +153,22 @@ def test_settings_take_turns_and_keep_their_distance():
     assert sources == ["x", "y", "x"]
 
 
+def test_tasks_with_nothing_to_give_do_not_stand_in_the_way():
+    empty = [
+        EncodedTask(np.empty((0, 2)), np.empty(0), CONTINUOUS, data_like(100, 0.1, i), f"e{i}")
+        for i in range(3)
+    ]
+    good = EncodedTask(np.array([[0.3, 0.3]]), np.array([1.0]), CONTINUOUS, data_like(2000, 20.0, 9), "good")
+    target = EncodedTask(np.empty((0, 2)), np.empty(0), CONTINUOUS, data_like(100, 0.1, 5))
+    assert WarmStart().fit([*empty, good]).proposals(target)[1] == ["good"]
+
+
+@pytest.mark.parametrize("surrogate", [GP(kernel="rbf"), WarmStart(kernel="rbf")])
+def test_an_unknown_kernel_is_named(surrogate):
+    with pytest.raises(ValueError, match=r"kernel='rbf'.*matern52"):
+        surrogate.fit([])
+
+
 def test_a_category_we_do_not_have_is_no_setting():
     task = EncodedTask(np.array([[-1.0], [0.25]]), np.array([2.0, 1.0]), np.array([True]), id="x")
     target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([True]))

@@ -1,0 +1,88 @@
+"""Small parts of a run that need nothing of its state."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from sklearn.model_selection import ParameterGrid
+
+from sktransfer.archive import Archive
+from sktransfer.optimizer import Proposal
+from sktransfer.profile import check_keep
+from sktransfer.space import Space
+from sktransfer.task import Task
+
+
+def parse_space(space: Any, estimator: Any) -> Space:
+    """The user's space, checked; a grid is checked by scikit-learn, in scikit-learn's words."""
+    branches = space if isinstance(space, list) else [space]
+    entries = [entry for branch in branches if isinstance(branch, dict) for entry in branch.values()]
+    if entries and not any(hasattr(entry, "rvs") for entry in entries):
+        ParameterGrid(space)
+    return Space.parse(space, estimator)
+
+
+def open_archive(archive: Any) -> Archive | None:
+    """The archive to use. What cannot be an archive is an error; one out of reach is a warning."""
+    opened = archive if archive is None or isinstance(archive, Archive) else Archive(archive)
+    if opened is None:
+        return None
+    check_keep(opened.keep)
+    try:
+        len(opened)
+    except NotADirectoryError as error:
+        raise NotADirectoryError(
+            f"archive={archive!r} cannot be used: {error}. Give a directory, which may be new, or None."
+        ) from None
+    except (OSError, RuntimeError) as error:
+        warnings.warn(
+            f"archive={archive!r} is out of reach ({error}); the search goes on without.", stacklevel=2
+        )
+        return None
+    return opened
+
+
+def busy_batch(n_workers: int, n_splits: int) -> int:
+    """The smallest batch whose fits keep at least four fifths of the workers' time in use.
+
+    >>> busy_batch(1, 5), busy_batch(2, 5), busy_batch(8, 5)
+    (1, 1, 3)
+    """
+    for size in range(1, n_workers + 1):
+        fits = size * n_splits
+        if fits / (math.ceil(fits / n_workers) * n_workers) >= 0.8:
+            return size
+    return n_workers
+
+
+def provenance(batch: list[Proposal]) -> dict[str, list]:
+    """The columns that `cv_results_` has beside scikit-learn's."""
+    return {
+        "origin": [proposal.origin for proposal in batch],
+        "predicted_mean": [proposal.mean for proposal in batch],
+        "predicted_std": [proposal.std for proposal in batch],
+    }
+
+
+def failed_row(like: dict[str, Any], error_score: Any, seconds: float) -> dict[str, Any]:
+    """A fit's row of results with the error score in every place a score stands in `like`."""
+    row = {**like, "fit_error": "failed", "fit_time": seconds, "score_time": 0.0}
+    for key in ("test_scores", "train_scores"):
+        if key in like:
+            scores = like[key]
+            row[key] = dict.fromkeys(scores, error_score) if isinstance(scores, dict) else error_score
+    return row
+
+
+def source(task: Task, similarity: float | None, n_used: int, refused: str | None) -> dict[str, Any]:
+    """A row of `source_tasks_`."""
+    return {
+        "id": task.id,
+        "created": task.created,
+        "n_trials": len(task.trials),
+        "similarity": similarity,
+        "n_used": n_used,
+        "refused": refused,
+    }
