@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -141,40 +141,41 @@ class Space:
         Equal volumes of the cube go to equally probable configurations, so a space-filling set of
         points becomes a space-filling set of configurations.
         """
-        codes = np.tile(self._idle_row(), (len(cube), 1))
-        branch = np.minimum((cube[:, 0] * len(self.branches)).astype(int), len(self.branches) - 1)
-        if self._offset:
-            codes[:, 0] = self._branch_code(branch)
-        for b, allowed in enumerate(self._allowed):
-            rows = np.flatnonzero(branch == b)
-            for place, coordinates in allowed.items():
-                column = self._offset + place
-                u = cube[rows, column]
-                if coordinates is None:
-                    codes[rows, column] = self._axes[place].snap(u)
-                else:
-                    index = np.minimum((u * len(coordinates)).astype(int), len(coordinates) - 1)
-                    codes[rows, column] = coordinates[index]
-        return codes
+        codes = np.empty_like(cube, dtype=float)
+        branch = _cell(cube[:, 0], len(self.branches))
+        for rows, column, axis, own in self._active_cells(branch):
+            u = cube[rows, column]
+            codes[rows, column] = axis.snap(u) if own is None else own[_cell(u, len(own))]
+        return self.settle(codes, branch)
 
     def snap(self, codes: np.ndarray) -> np.ndarray:
         """The nearest valid codes, column by column, within each row's branch; (n, d) -> (n, d)."""
         codes = np.array(codes, dtype=float)
         branch = self.branch_of(codes)
-        for b, allowed in enumerate(self._allowed):
-            rows = np.flatnonzero(branch == b)
-            for place, coordinates in allowed.items():
-                column = self._offset + place
-                u = codes[rows, column]
-                if coordinates is None:
-                    codes[rows, column] = self._axes[place].snap(u)
-                else:
-                    codes[rows, column] = coordinates[nearest(coordinates, u)]
-            idle = self._idle_columns(b)
-            codes[np.ix_(rows, idle)] = self._idle_row()[idle]
+        for rows, column, axis, own in self._active_cells(branch):
+            u = codes[rows, column]
+            codes[rows, column] = axis.snap(u) if own is None else own[nearest(own, u)]
+        return self.settle(codes, branch)
+
+    def settle(self, codes: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        """Codes of rows whose active columns are given, with their branches; (n, d), (n,) -> (n, d).
+
+        What a branch does not have is idle, and a number that is not known (NaN) is in the middle.
+        """
+        codes = np.where(np.isnan(codes) & ~self.categorical, 0.5, codes)
+        for b in range(len(self.branches)):
+            idle = np.setdiff1d(np.arange(self._offset, self.n_columns), self.active(b))
+            codes[np.ix_(np.flatnonzero(branch == b), idle)] = self._idle_row()[idle]
         if self._offset:
             codes[:, 0] = self._branch_code(branch)
         return codes
+
+    def _active_cells(self, branch: np.ndarray) -> Iterator[tuple[np.ndarray, int, Any, np.ndarray | None]]:
+        """Rows, column, axis and own coordinates of every parameter that is active in some branch."""
+        for b, allowed in enumerate(self._allowed):
+            rows = np.flatnonzero(branch == b)
+            for place, coordinates in allowed.items():
+                yield rows, self._offset + place, self._axes[place], coordinates
 
     def choices(self, branch: int, column: int) -> np.ndarray | None:
         """Sorted coordinates a finite column may take in a branch; None if continuous or not active."""
@@ -188,13 +189,10 @@ class Space:
         """Index of each row's branch; (n, d) -> (n,)."""
         if not self._offset:
             return np.zeros(len(codes), dtype=int)
-        return np.clip((codes[:, 0] * len(self.branches)).astype(int), 0, len(self.branches) - 1)
+        return _cell(np.clip(codes[:, 0], 0, 1), len(self.branches))
 
     def _branch_code(self, branch: Any) -> Any:
         return (branch + 0.5) / len(self.branches)
-
-    def _idle_columns(self, b: int) -> np.ndarray:
-        return np.setdiff1d(np.arange(self._offset, self.n_columns), self.active(b))
 
     def _idle_row(self) -> np.ndarray:
         return np.where(self.categorical, INACTIVE, 0.5)
@@ -226,19 +224,20 @@ class Space:
         return max(fitting, key=lambda b: self._fit(b, params)) if len(fitting) > 1 else fitting[0]
 
     def _fit(self, b: int, params: Mapping[str, Any]) -> tuple[int, int]:
-        """How well a configuration fits a branch: minus what does not belong there, then what is listed."""
-        misfits = listed = 0
+        """How well a configuration fits a branch: minus what does not belong there, then what is its own."""
+        misfits = own = 0
         for name, entry in self.branches[b].items():
-            value = params[name]
+            value, axis = params[name], self._axes[self._places[b][name]]
             if parse.is_list(entry):
-                belongs = identity(value) in {identity(own) for own in entry}
-                listed += belongs
+                belongs = identity(value) in {identity(listed) for listed in entry}
+                own += belongs
             else:
                 low, high = entry.support()
                 right_type = isinstance(value, int) == hasattr(entry, "pmf")
                 belongs = right_type and is_number(value) and low <= value <= high
+                own += belongs and axis.decode(axis.encode([value])) == [value]
             misfits += not belongs
-        return -misfits, listed
+        return -misfits, own
 
     def decode(self, codes: np.ndarray) -> Any:
         """Configuration of one code, a dict, or of each row, a list of dicts; the nearest valid ones."""
@@ -273,18 +272,11 @@ class Space:
         """Coordinates of values from anywhere in one column; see `axis` for what is out of bounds."""
         return self._axes[column - self._offset].encode(list(values))
 
-    def settle(self, codes: np.ndarray, branch: np.ndarray) -> np.ndarray:
-        """Rows from elsewhere, given their branches: what the branch does not have is idle, a number that
-        is not known sits in the middle of its scale; (n, d), (n,) -> (n, d).
-        """
-        codes = np.where(np.isnan(codes) & ~self.categorical, 0.5, codes)
-        for b in range(len(self.branches)):
-            rows, idle = np.flatnonzero(branch == b), self._idle_columns(b)
-            codes[np.ix_(rows, idle)] = self._idle_row()[idle]
-        if self._offset:
-            codes[:, 0] = self._branch_code(branch)
-        return codes
-
     def column_names(self) -> list[str | None]:
         """Declared name of each column; None for the branch."""
         return [None] * self._offset + self.names
+
+
+def _cell(u: np.ndarray, n: int) -> np.ndarray:
+    """Which of n equal parts of [0, 1] each u lies in."""
+    return np.minimum((u * n).astype(int), n - 1)
