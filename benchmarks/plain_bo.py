@@ -3,9 +3,10 @@
     python -m benchmarks.plain_bo
 
 Each cell is a data set and an estimator; a configuration's score is its balanced accuracy in three-fold
-cross-validation (on the skewed sets plain accuracy says little: the larger class is hard to beat). Regret is normalised in each cell: 0 is the best score anybody reached there, 1 the
-median of 300 random configurations. Random search is not run but computed: the expected best of k
-draws from those 300. Runs are kept in a file, one line each, and an interrupted run goes on from it.
+cross-validation (on the skewed sets plain accuracy says little: the larger class is hard to beat).
+Regret is normalised in each cell: 0 is the best score anybody reached there, 1 the median of 300 random
+configurations. Random search is not run but computed: the expected best of k draws from those 300. Runs
+are kept in a file, one line each, and an interrupted run goes on from it.
 
 What was chosen (kernel, priors, number of initial trials) was chosen on the data sets of DEVELOPMENT;
 what is reported is measured on those of REPORT.
@@ -235,11 +236,11 @@ def report(rows: list[dict], command: str, seeds: int) -> str:
         "",
         f"{len(names)} data sets ({', '.join(names)}; at most {MAX_ROWS} rows of each), SVC behind a "
         f"StandardScaler (3 parameters) and a decision tree (6 parameters), {N_TRIALS} trials, {seeds} "
-        "seeds, balanced accuracy in three-fold cross-validation. Mean normalised regret after k trials: 0 is the "
-        f"best score reached by anybody in the cell, 1 the median of {N_RANDOM} random configurations; "
-        "random search is the expected best of k of those. ± is the standard error over data sets, "
-        "estimators and seeds. Choices (priors, kernel, initial trials, floor of the scores) were made on "
-        "other data sets (`--development`).",
+        "seeds, balanced accuracy in three-fold cross-validation. Mean normalised regret after k trials: 0 "
+        f"is the best score reached by anybody in the cell, 1 the median of {N_RANDOM} random "
+        "configurations; random search is the expected best of k of those. ± is the standard error over "
+        "data sets, estimators and seeds. Choices (priors, kernel, initial trials, floor of the scores) "
+        "were made on other data sets (`--development`).",
         "",
     ]
     for estimator in ["both", *ESTIMATORS]:
