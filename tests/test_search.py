@@ -444,6 +444,19 @@ def test_an_archive_out_of_reach(tmp_path, monkeypatch):
     assert fitted.best_score_ > 0.9
 
 
+def test_the_default_archive_without_a_home(monkeypatch):
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("SKTRANSFER_ARCHIVE")
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setattr("pathlib.Path.home", homeless)
+    with pytest.warns(UserWarning, match="out of reach"):
+        fitted = search(archive="auto").fit(X, y)
+    assert fitted.task_id_ is None
+    assert fitted.best_score_ > 0.9
+
+
 def test_a_record_of_a_newer_format(tmp_path):
     search(archive=tmp_path, n_iter=3).fit(X, y)
     [file] = tmp_path.glob("tasks/*.joblib")

@@ -190,6 +190,7 @@ STRANGE = [
     {},
     {"kind": "x", "n_rows": 3, "fingerprint": "no"},
     {"kind": "x", "n_rows": 1, "n_distinct": "many"},
+    {"kind": "x", "n_rows": 1, "fingerprint": [1], "n_distinct": 1, "meta_features": {"log_rows": "five"}},
 ]
 
 

@@ -7,7 +7,9 @@ import pytest
 import torch
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from threadpoolctl import threadpool_info
 
+from sktransfer._torch import single_thread
 from sktransfer.surrogates import _gp_core as core
 from sktransfer.surrogates.gp import default_priors
 
@@ -160,3 +162,26 @@ def test_threads_are_given_back():
         warnings.simplefilter("error")
         core.fit_hyperparameters(X, z, np.zeros(2, dtype=bool), kernel="se", priors=default_priors(2))
     assert torch.get_num_threads() == before
+
+
+def test_threads_are_given_back_when_the_last_one_leaves():
+    """Searches in several threads, as under joblib's threading backend, overlap in no order."""
+
+    def blas():
+        return sorted(
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        )
+
+    torch.set_num_threads(2)
+    before, inside = blas(), []
+    first, second = single_thread(), single_thread()
+    first.__enter__()
+    second.__enter__()
+    inside += [torch.get_num_threads(), *blas()]
+    first.__exit__(None, None, None)
+    inside += [torch.get_num_threads(), *blas()]
+    second.__exit__(None, None, None)
+    assert set(inside) == {1}
+    assert torch.get_num_threads() == 2
+    assert blas() == before
+    torch.set_num_threads(1)
