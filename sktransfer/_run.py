@@ -47,6 +47,7 @@ class Run:
         self._selection = Selection((), ())
         self._failed: list[tuple[int, Proposal, float]] = []  # position, proposal, seconds of a fit
         self._failure: ValueError | None = None
+        self._folds: Any = None  # set where the search goes batch by batch
         self._table: tuple | None = None
         self._archived = False
 
@@ -197,8 +198,10 @@ class Run:
         return candidates, n_splits, out, more
 
     def final_results(self, results: dict[str, Any], format_results: Any) -> dict[str, Any]:
-        """The results, complete: the last batches may have failed after the results were last formatted."""
-        return format_results(*self._table) if self._failed and self._table else results
+        """The results, formatted once more after the last batch: it may have failed as a whole, and now
+        scikit-learn may warn of scores that are not finite.
+        """
+        return format_results(*self._table) if self._folds is not None and self._table else results
 
     # -- the archive ---------------------------------------------------------------------------
 

@@ -2,8 +2,8 @@
 
 A proposal is made in this order: what the surrogate wants tried first (the past's best settings), then
 space-filling trials until the surrogate has seen enough, then the maximum of log expected improvement
-under its posterior. Trials that were asked for and not yet told are taken to turn out as predicted, so
-that a batch spreads.
+under its posterior (of the lower confidence bound, while there is nothing to improve on). Trials that
+were asked for and not yet told are taken to turn out as predicted, so that a batch spreads.
 """
 
 from __future__ import annotations

@@ -356,6 +356,18 @@ def test_one_warning_for_scores_that_are_not_finite():
     assert sum(issubclass(w.category, FitFailedWarning) for w in caught) == 1
 
 
+def test_scores_that_are_not_finite_are_warned_of_without_a_failed_fit():
+    def sometimes_nan(estimator, X, y):
+        return np.nan if estimator.a > 0.5 else estimator.a
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = search({"a": uniform(0, 1)}, estimator=Picky(fails_above=2), scoring=sometimes_nan, cv=2)
+        fitted = made.fit(X, y)
+    assert np.isnan(scores(fitted)).any()
+    assert sum("non-finite" in str(w.message) for w in caught) == 1
+
+
 @pytest.mark.parametrize(
     "metrics", [["accuracy", "f1_macro"], lambda e, X, y: {"accuracy": 0.5, "other": e.a}]
 )

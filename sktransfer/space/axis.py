@@ -122,7 +122,6 @@ class Continuous:
 
     categorical = False
     values = None
-    coordinates = None
 
     def __init__(self, distribution: Any):
         self.distribution = distribution
@@ -179,7 +178,6 @@ class Integers:
     """A discrete distribution; a value lies in the middle of the probability mass it owns."""
 
     categorical = False
-    coordinates = None
 
     def __init__(self, distribution: Any):
         self.distribution = distribution

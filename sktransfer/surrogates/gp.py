@@ -1,8 +1,8 @@
 """`GP`: a Gaussian process on the target's own trials, no transfer (the papers' noneGP).
 
-Scores far below the median are pulled up, all are standardised, and a failed trial counts as the worst
-seen. Matérn-5/2 with a lengthscale per column. Its priors keep the first fits sane: with a handful of
-trials the hyperparameters stay near their medians, and the data take over as they come in.
+Scores far below the median are pulled up, all are standardised, and a failed trial counts less than the
+worst success. Matérn-5/2 with a lengthscale per column. Its priors keep the first fits sane: with a
+handful of trials the hyperparameters stay near their medians, and the data take over as they come in.
 """
 
 from __future__ import annotations
