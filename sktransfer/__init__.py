@@ -2,8 +2,9 @@
 
 __version__ = "0.1.0"
 
+from sktransfer._suggest import suggest
 from sktransfer.archive import Archive
-from sktransfer.optimizer import TransferOptimizer
+from sktransfer.optimizer import Suggestion, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
 from sktransfer.search import TransferSearchCV
 from sktransfer.space import Space
@@ -13,9 +14,11 @@ __all__ = [
     "Archive",
     "DatasetProfile",
     "Space",
+    "Suggestion",
     "Task",
     "TransferOptimizer",
     "TransferSearchCV",
     "Trial",
     "profile",
+    "suggest",
 ]

@@ -18,6 +18,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
 from sktransfer._compat import all_fits_failed, enclosing_data
+from sktransfer._meta_model import learn
 from sktransfer._run_parts import busy_batch, failed_row, open_archive, parse_space, provenance, source
 from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.optimizer import Proposal, TransferOptimizer
@@ -111,6 +112,8 @@ class Run:
             assert self.whole_grid is not None
             return [Proposal(params, "grid") for params in self.whole_grid[done : done + n]]
         try:
+            if not self.optimizer.learned:
+                learn(self.optimizer, self.archive)
             return self.optimizer.propose(n)
         except Exception as error:
             warnings.warn(
@@ -232,16 +235,30 @@ class Run:
 
     def source_tasks(self) -> list[dict[str, Any]]:
         """What `source_tasks_` shows: the tasks that had a say, then those that were refused."""
-        similarity = None
+        similarity = basis = None
         try:
-            similarity = None if self.optimizer is None else self.optimizer.similarity()
+            if self.optimizer is not None:
+                similarity, basis = self.optimizer.similarity(), self.optimizer.basis()
         except Exception as error:
             warnings.warn(f"How similar the past tasks are is not known: {error!r}.", stacklevel=2)
         rows = []
         for number, task in enumerate(self._selection.tasks):
             alike = None if similarity is None else float(similarity[number])
-            rows.append(source(task, alike, self._origins.count(f"task {task.id}"), None))
-        return rows + [source(task, None, 0, reason) for task, reason in self._selection.refused]
+            by = None if basis is None else basis[number]
+            rows.append(source(task, alike, by, self._origins.count(f"task {task.id}"), None))
+        return rows + [source(task, None, None, 0, reason) for task, reason in self._selection.refused]
+
+    def task(self, complete: bool) -> Task:
+        """The record of the trials so far; without an archive nothing is known of the data."""
+        others = dict.fromkeys(metric for trial in self.trials for metric in trial.metrics)
+        return Task.from_trials(
+            self.space,
+            self.trials,
+            None if self.archive is None else self._look_at_data(),
+            metrics=(self._metric_name, *others),
+            versions=library_versions(),
+            complete=complete,
+        )
 
     def archive_trials(self, complete: bool) -> str | None:
         """Write the record, once; a failure to write costs a warning and nothing else."""
@@ -249,17 +266,8 @@ class Run:
         if self.archive is None or self._archived or not ok:
             return None
         self._archived = True
-        others = dict.fromkeys(metric for trial in self.trials for metric in trial.metrics)
         try:
-            task = Task.from_trials(
-                self.space,
-                self.trials,
-                self._look_at_data(),
-                metrics=(self._metric_name, *others),
-                versions=library_versions(),
-                complete=complete,
-            )
-            return self.archive.append(task)
+            return self.archive.append(self.task(complete))
         except Exception as error:
             warnings.warn(
                 f"The trials could not be added to {self.archive!r}: {error}. The search itself is not "

@@ -76,13 +76,16 @@ def failed_row(like: dict[str, Any], error_score: Any, seconds: float) -> dict[s
     return row
 
 
-def source(task: Task, similarity: float | None, n_used: int, refused: str | None) -> dict[str, Any]:
+def source(
+    task: Task, similarity: float | None, basis: str | None, n_used: int, refused: str | None
+) -> dict[str, Any]:
     """A row of `source_tasks_`."""
     return {
         "id": task.id,
         "created": task.created,
         "n_trials": len(task.trials),
         "similarity": similarity,
+        "basis": basis,
         "n_used": n_used,
         "refused": refused,
     }

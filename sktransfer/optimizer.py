@@ -9,34 +9,26 @@ were asked for and not yet told are taken to turn out as predicted, so that a ba
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import qmc
 
+from sktransfer._optimizer_parts import Belief, Pool, Proposal, Suggestion, as_seed
 from sktransfer._values import params_identity, to_python
-from sktransfer.acquisition import log_expected_improvement, lower_confidence_bound, maximise
-from sktransfer.profile import DatasetProfile
+from sktransfer.acquisition import maximise
+from sktransfer.profile import DatasetProfile, profile
 from sktransfer.space import Space
 from sktransfer.space.past import encode_past
-from sktransfer.surrogates import EncodedTask, Posterior, Surrogate, make_surrogate
+from sktransfer.surrogates import EncodedTask, Surrogate, make_surrogate
 from sktransfer.task import Task, Trial
 
 _SEARCHED_WHOLE = 3000  # a finite space up to this size is searched whole at each trial
+SIMILAR = 0.05  # from this similarity on a past task has something to say about new data
+MAX_SOURCES = 10  # that a suggestion names
 _LISTED_AT_ALL = 10**6  # up to this size what is left of a finite space can be listed
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A configuration, where it came from, and what was predicted of it (NaN without a model)."""
-
-    params: dict[str, Any]
-    origin: str
-    mean: float = math.nan
-    std: float = math.nan
 
 
 class TransferOptimizer:
@@ -78,15 +70,20 @@ class TransferOptimizer:
         self.space = Space.parse(space)
         self.profile = DatasetProfile.from_dict(profile) if isinstance(profile, Mapping) else profile
         self.surrogate = make_surrogate(surrogate)
-        self._tasks = tuple(tasks)
-        self._seed = _as_seed(random_state)
-        self._fitted = False
+        self.tasks = tuple(tasks)
+        self._seed = as_seed(random_state)
+        self.learned = False  # whether the surrogate has seen the past tasks
         self._asked = 0
         self._seen: set[frozenset] = set()
         self._pending: dict[frozenset, dict[str, Any]] = {}
         self._trials: list[Trial] = []
         self._codes: list[np.ndarray] = []
-        self._pool: _Pool | None = None
+        self._pool: Pool | None = None
+
+    def learn(self, warm_from: Surrogate | None = None) -> None:
+        """Fit the surrogate to the past tasks, from where an earlier one ended if given. `ask` does it too"""
+        self.surrogate.fit([self._encode(task) for task in self.tasks], warm_from=warm_from)
+        self.learned = True
 
     # -- ask -----------------------------------------------------------------------------------
 
@@ -110,9 +107,8 @@ class TransferOptimizer:
         """As `ask`, with where each configuration came from and what is predicted of it."""
         if n < 1:
             raise ValueError(f"n={n!r} must be at least 1.")
-        if not self._fitted:
-            self.surrogate.fit([self._encode(task) for task in self._tasks])
-            self._fitted = True
+        if not self.learned:
+            self.learn()
         members = self._members(pool)
         proposals: list[Proposal] = []
         while len(proposals) < n:
@@ -124,13 +120,61 @@ class TransferOptimizer:
             proposals.append(self._propose_one(members))
         return proposals
 
+    def suggest(
+        self, X: Any = None, y: Any = None, n: int = 1, *, defaults: Mapping[str, Any] | None = None
+    ) -> list[Suggestion]:
+        """Suggest configurations for new data from the past tasks, without evaluating anything.
+
+        Parameters
+        ----------
+        X, y : array-like or None
+            The new data; None asks for the data of this optimiser's own profile.
+        n : int
+            How many configurations, best first.
+        defaults : dict or None
+            What to suggest first where nothing in the past is similar.
+
+        Returns
+        -------
+        list of Suggestion
+
+        Examples
+        --------
+        >>> optimizer = TransferOptimizer({"C": [0.1, 1.0, 10.0]}, random_state=0)
+        >>> [found] = optimizer.suggest([[1.0], [2.0]], defaults={"C": 1.0})
+        >>> found.params, found.note
+        ({'C': 1.0}, 'nothing similar: these are the defaults')
+        """
+        if not self.learned:
+            self.learn()
+        data = self.profile if X is None else profile(X, y, keep="sample")
+        fresh = TransferOptimizer(self.space, self.tasks, profile=data, random_state=self._seed)
+        fresh.surrogate, fresh.learned = self.surrogate, True
+        similarity = fresh.similarity()
+        alike = np.ones(len(self.tasks)) if similarity is None else similarity
+        order = [i for i in np.argsort(-alike, kind="stable") if alike[i] >= SIMILAR]
+        if not (order and self.surrogate.transfers):
+            return fresh._suggest_defaults(n, defaults)
+        sources = tuple((self.tasks[i].id, float(alike[i])) for i in order[:MAX_SOURCES])
+        note = f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
+        return [Suggestion(p.params, p.mean, p.std, sources, note) for p in fresh.propose(n)]
+
+    def _suggest_defaults(self, n: int, defaults: Mapping[str, Any] | None) -> list[Suggestion]:
+        self.surrogate = make_surrogate("gp")  # which fills the space while it knows nothing
+        found = [dict(defaults)] if defaults else []
+        found += self.ask(n - len(found)) if n > len(found) else []
+        unknown = (math.nan, math.nan, ())
+        notes = ["nothing similar: these are the defaults"] if defaults else []
+        notes += ["nothing similar: space-filling"] * (n - len(notes))
+        return [Suggestion(params, *unknown, note) for params, note in zip(found, notes, strict=True)]
+
     @property
     def used_up(self) -> bool:
         """True if every configuration of a small finite space has been proposed or told."""
         members = self._members(None)
         return members is not None and not members.fresh(self._seen)
 
-    def _propose_one(self, members: _Pool | None) -> Proposal:
+    def _propose_one(self, members: Pool | None) -> Proposal:
         # A stream of its own for each trial: a search that is taken up again draws the same.
         rng = np.random.default_rng([self._seed, self._asked])
         belief = self._belief()
@@ -139,25 +183,23 @@ class TransferOptimizer:
             params, origin = self._improve(members, belief, rng), "model"
         if params is None:
             params, origin = self._explore(members, rng)
-        mean = std = math.nan
-        if belief is not None:
-            [mean], [std] = belief.posterior.predict(self.space.encode([params]))
+        mean, std = (math.nan, math.nan) if belief is None else belief.predict(self.space.encode([params]))
         key = params_identity(params)
         self._seen.add(key)
         self._pending[key] = params
         self._asked += 1
-        return Proposal(params, origin, float(mean), float(std))
+        return Proposal(params, origin, mean, std)
 
-    def _members(self, pool: Sequence[Mapping[str, Any]] | None) -> _Pool | None:
+    def _members(self, pool: Sequence[Mapping[str, Any]] | None) -> Pool | None:
         """What can be enumerated: the caller's pool, or a small finite space."""
         size = self.space.size
         if pool is None and (size is None or size > _SEARCHED_WHOLE):
             return None
         if self._pool is None or not self._pool.is_made_of(pool):
-            self._pool = _Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
+            self._pool = Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
         return self._pool
 
-    def _warm(self, members: _Pool | None) -> tuple[dict[str, Any] | None, str]:
+    def _warm(self, members: Pool | None) -> tuple[dict[str, Any] | None, str]:
         """The first of the surrogate's own wishes that is new."""
         codes, sources = self.surrogate.proposals(self._target())
         if not len(codes):
@@ -172,20 +214,28 @@ class TransferOptimizer:
         return None, ""
 
     def _improve(
-        self, members: _Pool | None, belief: _Belief, rng: np.random.Generator
+        self, members: Pool | None, belief: Belief, rng: np.random.Generator
     ) -> dict[str, Any] | None:
         """Maximise the acquisition among what is new; None if the search met nothing new."""
         if members is not None:
             fresh = members.fresh(self._seen)
             return members.params[fresh[int(np.argmax(belief.acquisition(members.codes[fresh])))]]
         target = self._target()
+        if belief.best is None and (choices := self._first_choices(target)) is not None:
+            order = np.argsort(-belief.acquisition(choices), kind="stable")
+            if params := self._first_new(self.space.decode(choices[order])):
+                return params
         near = target.theta[np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")[:5]]
         candidates = self.space.decode(maximise(belief.acquisition, self.space, rng, near=near))
         return self._first_new(candidates)
 
-    def _explore(self, members: _Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
+    def _first_choices(self, target: EncodedTask) -> np.ndarray | None:
+        choices = self.surrogate.first_choices(target)
+        return None if choices is None or not len(choices) else self.space.snap(np.clip(choices, 0, 1))
+
+    def _explore(self, members: Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
         """A configuration from where nothing is known."""
-        if members is None and self.surrogate.n_initial:
+        if members is None and self.surrogate.n_initial_:
             filling = self.space.decode(self.space.from_cube(self._space_filling(self._asked)))
             if params := self._first_new(filling):
                 return params, "space-filling"
@@ -196,7 +246,7 @@ class TransferOptimizer:
             size = self.space.size
             if size is None or size > _LISTED_AT_ALL:
                 return draws[0], "random"
-            members = _Pool(self.space, self.space.grid(), source=None)
+            members = Pool(self.space, self.space.grid(), source=None)
         left = members.fresh(self._seen) or range(len(members.params))
         return members.params[rng.choice(left)], "random"
 
@@ -242,7 +292,11 @@ class TransferOptimizer:
 
     def similarity(self) -> np.ndarray | None:
         """How alike each past task is to today's, in [0, 1]; None if the surrogate has no such notion."""
-        return self.surrogate.similarity(self._target()) if self._fitted else None
+        return self.surrogate.similarity(self._target()) if self.learned else None
+
+    def basis(self) -> list[str] | None:
+        """What each past task was compared by, in a few words; None if they are not compared."""
+        return self.surrogate.basis(self._target()) if self.learned else None
 
     def _target(self) -> EncodedTask:
         z = np.array([trial.score for trial in self._trials], dtype=float)
@@ -254,71 +308,19 @@ class TransferOptimizer:
         past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
         return EncodedTask(codes, task.scores[kept], self.space.categorical, past, task.id)
 
-    def _belief(self) -> _Belief | None:
+    def _belief(self) -> Belief | None:
         """What the surrogate believes once it has seen enough, trials under way taken as predicted."""
         target = self._target()
-        if len(target.z) < self.surrogate.n_initial:
+        if len(target.z) < self.surrogate.n_initial_:
             return None
         if len(target.z) and not np.isfinite(target.z).any():
             return None  # nothing but failures: there is no scale to believe on
         posterior = self.surrogate.posterior(target)
-        if posterior is not None and self._pending and len(target.z):
+        if posterior is not None and self._pending:
             codes = self.space.encode(list(self._pending.values()))
             z = np.concatenate([target.z, posterior.predict(codes)[0]])
             target = replace(target, theta=np.vstack([target.theta, codes]), z=z)
             posterior = self.surrogate.posterior(target)
         if posterior is None:
             return None
-        return _Belief(posterior, float(np.nanmax(target.z)) if len(target.z) else None)
-
-
-@dataclass(frozen=True)
-class _Belief:
-    """A posterior, and the score to beat if there is one."""
-
-    posterior: Posterior
-    best: float | None
-
-    def acquisition(self, theta: np.ndarray) -> np.ndarray:
-        """How much a trial promises; (n, d) -> (n,)."""
-        mean, std = self.posterior.predict(theta)
-        if self.best is None:
-            return lower_confidence_bound(mean, std)
-        return log_expected_improvement(mean, std, self.best)
-
-
-class _Pool:
-    """Configurations that can be enumerated, with their codes."""
-
-    def __init__(self, space: Space, params: Sequence[Mapping[str, Any]], source: Any):
-        self._source = None if source is None else list(source)
-        self.params = [dict(p) for p in params]
-        self.codes = space.encode(self.params) if self.params else np.empty((0, space.n_columns))
-        self._keys = [params_identity(p) for p in self.params]
-        self._categorical = space.categorical
-
-    def is_made_of(self, source: Sequence[Mapping[str, Any]] | None) -> bool:
-        """Whether the caller's pool is still the one that this was made of, member by member."""
-        if source is None or self._source is None:
-            return source is self._source
-        return len(source) == len(self._source) and all(map(operator.is_, source, self._source))
-
-    def fresh(self, seen: set[frozenset]) -> list[int]:
-        """Indices of the members that are not in `seen`."""
-        return [i for i, key in enumerate(self._keys) if key not in seen]
-
-    def nearest(self, code: np.ndarray) -> dict[str, Any]:
-        apart = np.where(self._categorical, self.codes != code, np.abs(self.codes - code))
-        return self.params[int(apart.sum(axis=1).argmin())]
-
-
-def _as_seed(random_state: Any) -> int:
-    if random_state is None:
-        return int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
-    if isinstance(random_state, (int, np.integer)):
-        if random_state < 0:
-            raise ValueError(f"random_state={random_state!r} must not be negative.")
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    return int(random_state.randint(2**31 - 1))
+        return Belief(posterior, float(np.nanmax(target.z)) if len(target.z) else None)

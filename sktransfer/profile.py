@@ -18,6 +18,7 @@ import numpy as np
 
 from sktransfer import _fingerprint as fp
 from sktransfer import _meta_features as mf
+from sktransfer._sketch import sketch
 
 MAX_CLASS_RATIOS = 50
 MAX_SAMPLE_COLUMNS = 200
@@ -57,6 +58,9 @@ class DatasetProfile:
         its other parts are none of these rows, and must not be learned from either.
     notes : tuple of str
         What could not be seen, in plain sentences.
+    sketch : dict or None
+        Means of fixed random features, from which encoders learn (see `_sketch`); None where X has no
+        columns that vary, or hardly any rows.
     sample : dict or None
         With ``keep="sample"``, up to 1000 rows: "X", a complete float array of at most 200 columns, and
         "y", floats or codes, or None. None by default: no row is kept.
@@ -82,6 +86,7 @@ class DatasetProfile:
     n_ordered: int = 0
     enclosing: tuple[DatasetProfile, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
+    sketch: dict[str, Any] | None = field(default=None, repr=False)
     sample: dict[str, Any] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -211,7 +216,7 @@ def _look(X: Any, y: Any, keep: str) -> DatasetProfile:
     target = look("read y", lambda: mf.read_target(y, rows)) or mf.Target()
     look.notes += _remarks(table, target)
     hashes = look("take a fingerprint of the rows", lambda: _fingerprint(table)) or {}
-    features = _meta_features(look, table, rows, target)
+    features, drawn = _meta_features(look, table, rows, target)
     sample = look("keep a sample", lambda: _sample(table, rows, target)) if keep == "sample" else None
     ratios = target.ratios if target.kind == "classification" else None
     return DatasetProfile(
@@ -222,6 +227,7 @@ def _look(X: Any, y: Any, keep: str) -> DatasetProfile:
         class_ratios=() if ratios is None else tuple(map(float, ratios[:MAX_CLASS_RATIOS])),
         meta_features={name: value for name, value in features.items() if np.isfinite(value)},
         notes=tuple(look.notes),
+        sketch=drawn,
         sample=sample,
         **hashes,
     )
@@ -271,7 +277,10 @@ def _fingerprint(table: fp.Table) -> dict[str, Any]:
     return {"fingerprint": free, "n_distinct": n_free, "ordered_fingerprint": ordered, "n_ordered": n_ordered}
 
 
-def _meta_features(look: _Attempts, table: fp.Table, rows: np.ndarray, target: mf.Target) -> dict[str, float]:
+def _meta_features(
+    look: _Attempts, table: fp.Table, rows: np.ndarray, target: mf.Target
+) -> tuple[dict[str, float], dict[str, Any] | None]:
+    """The meta-features and the sketch, which look at the same numbers."""
     found: dict[str, float] = {}
 
     def add(what: str, group: Callable[[], dict[str, float]]) -> None:
@@ -282,19 +291,21 @@ def _meta_features(look: _Attempts, table: fp.Table, rows: np.ndarray, target: m
     if table.form == "items":
         add("the texts", lambda: mf.text_lengths(table.data, rows))
     if not table.n_columns:
-        return found
+        return found, None
     view = look("read X as numbers", lambda: mf.numeric_view(table, rows, mf.MAX_COLUMNS))
     if view is None:
-        return found
+        return found, None
     add("the cells", partial(mf.cell_shares, *view))
     scaled = look("standardise X", partial(mf.standardise, view[0]))
     if scaled is None:
-        return found
+        return found, None
     Z, std = scaled
     add("the columns", lambda: mf.column_shape(Z))
     add("the pairs of columns", lambda: mf.column_pairs(Z, std))
     add("the principal components", lambda: mf.principal_components(Z))
-    return found | _landmarks(look, Z, target)
+    classes = target.ratios is not None
+    drawn = look("draw a sketch", lambda: sketch(Z, target.values, classes))
+    return found | _landmarks(look, Z, target), drawn
 
 
 def _landmarks(look: _Attempts, Z: np.ndarray, target: mf.Target) -> dict[str, float]:

@@ -12,10 +12,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from sktransfer._compat import BaseSearchCV, CallbackLevel, Interval, checked_cv, fit_context
 from sktransfer._run import Run
+from sktransfer._run_parts import open_archive
+from sktransfer._suggest import suggest_from
 from sktransfer.archive import Archive
+from sktransfer.optimizer import Suggestion
 from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
 
@@ -61,8 +65,8 @@ class TransferSearchCV(BaseSearchCV):
         and ``predicted_std`` (what the model expected before the evaluation; NaN without a model).
     source_tasks_ : list of dict
         Every past tuning that was looked at: ``id``, ``created``, ``n_trials``, ``similarity`` in
-        [0, 1] or None, ``n_used`` (how many candidates came from it) and ``refused`` (why it had no
-        say, or None).
+        [0, 1] or None, ``basis`` (what it was compared by, in a few words), ``n_used`` (how many
+        candidates came from it) and ``refused`` (why it had no say, or None).
     surrogate_ : Surrogate or None
         The fitted model; None where the whole grid was evaluated.
     task_id_ : str or None
@@ -168,12 +172,33 @@ class TransferSearchCV(BaseSearchCV):
             self.surrogate_ = None if run.optimizer is None else run.optimizer.surrogate
             self.source_tasks_ = run.source_tasks()
             self.task_id_ = run.archive_trials(complete=True)
+            self._own_task = None if self.task_id_ else run.task(complete=True)
         except BaseException:
             run.archive_trials(complete=False)  # whatever ended the search, finished batches are kept
             raise
         finally:
             del self._run
         return self
+
+    def suggest(self, X: Any, y: Any = None, n: int = 1) -> list[Suggestion]:
+        """Suggest configurations for new data, from the archive and this search's own trials alone.
+
+        Parameters
+        ----------
+        X, y : array-like
+            The new data. Past tunings that share rows with them have no say, this one included.
+        n : int
+            How many configurations, best first.
+
+        Returns
+        -------
+        list of Suggestion
+            See `sktransfer.suggest`.
+        """
+        check_is_fitted(self)
+        own = () if self._own_task is None else (self._own_task,)
+        archive, seed = open_archive(self.archive), self.random_state
+        return suggest_from(self.estimator, self.space, X, y, n, archive, self.surrogate, seed, own)
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers are sent the search with every fit; the run holds the data and is no business of theirs.

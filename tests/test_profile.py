@@ -545,7 +545,7 @@ def test_landmark_of_the_majority_class_is_zero():
 
 def test_landmarks_see_rare_classes_and_rare_columns():
     classes = np.arange(60) % 20
-    train, test = mf.split(classes)
+    train, test = mf.split(np.random.default_rng(0).random((60, 3)), classes, True)
     assert sorted([*train, *test]) == list(range(60)) and sorted(classes[test]) == list(range(20))
     X = sparse.random(300, 4000, density=1e-4, format="lil", random_state=0)
     y = np.arange(300) % 2

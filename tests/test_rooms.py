@@ -42,7 +42,16 @@ ROOMS = {
     "__main__": ("cli", ""),
 }
 # Private files beside a room that are part of it.
-HELPERS = {"_fingerprint": "profile", "_meta_features": "profile", "_run": "search", "_run_parts": "search"}
+HELPERS = {
+    "_fingerprint": "profile",
+    "_meta_features": "profile",
+    "_sketch": "profile",
+    "_meta_model": "search",
+    "_optimizer_parts": "optimizer",
+    "_run": "search",
+    "_run_parts": "search",
+    "_suggest": "search",
+}
 # Never at module level, so that `import sktransfer` neither needs nor waits for them.
 LAZY = {"matplotlib", "pandas", "pytest"}
 PRIVATE_SKLEARN = "_compat"

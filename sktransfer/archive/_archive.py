@@ -2,6 +2,7 @@
 
 ``tasks/<id>.joblib`` holds one record per finished tuning and never changes. There is no index and no
 lock: any number of processes may append and read at once, and merging two archives is copying files.
+``models/`` is a cache of what was trained on the records, and may be deleted.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from sktransfer.archive import _files
 from sktransfer.archive._add import task_from_search
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
+from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import loads_plain, read_task
 from sktransfer.archive._select import Selection, select
 from sktransfer.task import Task
@@ -167,6 +169,17 @@ class Archive:
         ((), ['no parameter in common'])
         """
         return select(self, space, profile, overlap)
+
+    @property
+    def models(self) -> ModelStore:
+        """The cached meta-models that were trained on tasks of this archive.
+
+        Examples
+        --------
+        >>> Archive("past", readonly=True).models.get({"surrogate": "A"}, ["t1"]) is None
+        True
+        """
+        return ModelStore(_files.archive_directory(self.path) / "models", readonly=self.readonly)
 
     # -- writing -------------------------------------------------------------------------------
 

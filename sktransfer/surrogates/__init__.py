@@ -10,16 +10,36 @@ from typing import Any
 
 from sklearn.base import clone
 
+from sktransfer import encoders
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 
-_CLASSES = {"GP": "gp", "Random": "random", "WarmStart": "warm_start"}
+_CLASSES = {
+    "DistBLR": "dist_blr",
+    "DistGP": "dist_gp",
+    "GP": "gp",
+    "Random": "random",
+    "WarmStart": "warm_start",
+}
 
-REGISTRY = {"auto": "WarmStart", "gp": "GP", "random": "Random", "warm-start": "WarmStart"}
-"""Name of a surrogate -> its class."""
+REGISTRY = {
+    "auto": ("WarmStart", None),
+    "dist-blr": ("DistBLR", "PairEncoder"),
+    "dist-gp": ("DistGP", "PairEncoder"),
+    "gp": ("GP", None),
+    "manual-blr": ("DistBLR", "ManualEncoder"),
+    "manual-gp": ("DistGP", "ManualEncoder"),
+    "multi-blr": ("DistBLR", "TaskIndex"),
+    "multi-gp": ("DistGP", "TaskIndex"),
+    "random": ("Random", None),
+    "warm-start": ("WarmStart", None),
+}
+"""Name of a surrogate -> its class, and the class of its encoder if it has one."""
 
 __all__ = [
     "GP",
     "REGISTRY",
+    "DistBLR",
+    "DistGP",
     "EncodedTask",
     "Posterior",
     "Random",
@@ -39,7 +59,8 @@ def make_surrogate(surrogate: str | Surrogate) -> Surrogate:
     check_surrogate(surrogate)
     if isinstance(surrogate, Surrogate):
         return clone(surrogate)
-    return __getattr__(REGISTRY[surrogate])()
+    name, encoder = REGISTRY[surrogate]
+    return __getattr__(name)(**({"encoder": getattr(encoders, encoder)()} if encoder else {}))
 
 
 def check_surrogate(surrogate: Any) -> None:

@@ -87,15 +87,19 @@ def negative_log_posterior(
     r2 = squares @ torch.exp(-2 * h[:-2])
     K = torch.exp(h[-2]) * KERNELS[kernel](r2)
     K = K + (torch.exp(h[-1]) + _JITTER) * torch.eye(n, dtype=K.dtype)
-    L = torch.linalg.cholesky(K)
-    white = torch.linalg.solve_triangular(L, z[:, None], upper=False)
-    likelihood = -0.5 * (white * white).sum() - torch.log(torch.diagonal(L)).sum()
     log_prior = (
         priors.lengthscale.log_density(h[:-2])
         + priors.signal.log_density(h[-2])
         + priors.noise.log_density(h[-1])
     )
-    return -(likelihood + log_prior)
+    return -(log_likelihood(K, z) + log_prior)
+
+
+def log_likelihood(K: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+    """log N(z; 0, K), up to a constant; (n, n), (n,) -> ()."""
+    L = torch.linalg.cholesky(K)
+    white = torch.linalg.solve_triangular(L, z[:, None], upper=False)
+    return -0.5 * (white * white).sum() - torch.log(torch.diagonal(L)).sum()
 
 
 def fit_hyperparameters(
@@ -187,6 +191,12 @@ class GaussianProcess:
         for column in np.flatnonzero(self.categorical):
             r2 = r2 + (A[:, None, column] != B[None, :, column]) * self._weights[column]
         return self._signal * KERNELS[self.kernel](r2)
+
+    @torch.no_grad()
+    def prior_covariance(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Covariance before any trial, on the scale of z; (n, d), (m, d) -> (n, m)."""
+        with single_thread():
+            return self._covariance(tensor(A), tensor(B)).numpy()
 
     @torch.no_grad()
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,11 @@ class EncodedTask:
 
 
 class Posterior(Protocol):
-    """What a surrogate believes about the target, given its trials so far."""
+    """What a surrogate believes about the target, given its trials so far.
+
+    It may have a ``level_std``: how uncertain the common level of all its predictions is, which `predict`
+    leaves out because it favours no trial.
+    """
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the score; (n, d) -> (n,), (n,)."""
@@ -54,15 +58,28 @@ class Surrogate(BaseEstimator):
         How many trials of the target it wants to see, space-filling ones, before its posterior is asked.
     transfers : bool
         Whether it learns from past tasks at all.
+    trained : bool
+        Whether learning takes long enough for its result to be kept.
     """
 
     n_initial: int = 0
     transfers: ClassVar[bool] = False
+    trained: ClassVar[bool] = False
+
+    @property
+    def n_initial_(self) -> int:
+        """As `n_initial`, now that the past is known: a model that can speak at once needs none."""
+        return self.n_initial
 
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Surrogate:
         """Learn from past tasks, of which there may be none."""
         self.n_tasks_ = len(tasks)
         return self
+
+    @property
+    def task_ids(self) -> list[str]:
+        """Ids of the past tasks it was fitted to, in the order of `similarity`; where it is `trained`."""
+        return []
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """Belief about the target given its trials so far, of which there may be none.
@@ -75,8 +92,16 @@ class Surrogate(BaseEstimator):
         """Configurations to be tried before the posterior is asked, best first, and the past task of each."""
         return np.empty((0, target.theta.shape[1])), []
 
+    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
+        """Codes that the first choice of the posterior is limited to; None if it may choose freely."""
+        return None
+
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
         """How alike each past task is to the target, in [0, 1]; None if the method has no such notion."""
+        return None
+
+    def basis(self, target: EncodedTask) -> list[str] | None:
+        """What each past task was compared by, in a few words; None if they are not compared."""
         return None
 
     def state(self) -> dict[str, np.ndarray]:

@@ -110,6 +110,10 @@ class WarmStart(GP):
         """exp(-distance) of the meta-features; 0 for a task of which nothing is known."""
         return np.exp(-self._distances(target))
 
+    def basis(self, target: EncodedTask) -> list[str]:
+        known = np.isfinite(self.past_["features"]).sum(axis=1)
+        return [f"{n} of {len(self.past_['names'])} handcrafted meta-features" for n in known]
+
     def _distances(self, target: EncodedTask) -> np.ndarray:
         names = self.past_["names"]
         return _scaled_distances(self.past_["features"], _table([_meta_features(target.profile)], names)[0])

@@ -24,7 +24,7 @@ def encoded(n=0, seed=0, **facts):
 def test_every_name_gives_a_surrogate():
     for name in REGISTRY:
         surrogate = make_surrogate(name).fit([])
-        assert clone(surrogate).get_params() == surrogate.get_params()
+        assert repr(clone(surrogate)) == repr(surrogate)
 
 
 @pytest.mark.parametrize("bad", ["gpp", "", 3, None])

@@ -1,0 +1,22 @@
+"""Encoders: what is known of a data set -> a vector. Nothing here is imported before it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_CLASSES = {
+    "DistributionEncoder": "distribution",
+    "Encoder": "base",
+    "ManualEncoder": "manual",
+    "PairEncoder": "pairs",
+    "TaskIndex": "task_index",
+}
+
+__all__ = ["DistributionEncoder", "Encoder", "ManualEncoder", "PairEncoder", "TaskIndex"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _CLASSES:
+        return getattr(import_module(f"sktransfer.encoders.{_CLASSES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

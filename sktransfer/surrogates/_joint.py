@@ -1,0 +1,322 @@
+"""One model of all tasks at once: score as a function of (configuration, data set).
+
+Base of distGP and distBLR.
+
+Notation: m past tasks with N trials in all, theta (N, d), z (N,) on one scale; Psi = [psi(D), s] (m, q),
+the encoder's vector of each task's data and its sample size relative to the largest. Encoder and model are
+trained together, by Adam, on the marginal likelihood (Law et al. 2019, section 4.2) plus the log priors of
+their parameters.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.base import clone
+
+from sktransfer._torch import single_thread, tensor
+from sktransfer.encoders import Encoder, PairEncoder
+from sktransfer.scores import raise_floor, standardise
+from sktransfer.surrogates._conditioned import Conditioned, Prior
+from sktransfer.surrogates._guarded import guard
+from sktransfer.surrogates._past import Past
+from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.gp import GP
+
+WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
+
+
+class JointSurrogate(Surrogate):
+    """Base of the surrogates that model all tasks at once.
+
+    A subclass sets up its own trained tensors (`_setup`), says how probable a batch of trials is (`_loss`),
+    and what it believes of a data set with a given vector (`_prior`).
+    """
+
+    transfers = True
+    trained = True
+
+    encoder: Any
+    scores: str
+    steps: int
+    learning_rate: float
+    max_batch: int
+    n_initial: int
+    random_state: int
+
+    # -- training ------------------------------------------------------------------------------
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> JointSurrogate:
+        """Train encoder and model on the past tasks, from the weights of `warm_from` where they fit."""
+        self._check()
+        super().fit(tasks, warm_from)
+        self.alone_ = GP(n_initial=self.n_initial).fit([])
+        self.past_ = Past.of(tasks, self.scores)
+        self.encoder_: Encoder = clone(self.encoder) if self.encoder is not None else PairEncoder()
+        self.encoder_.fit([task.profile for task in tasks])
+        inputs = [self.encoder_.read(self._key(i, task.profile)) for i, task in enumerate(tasks)]
+        self.readable_ = np.array([each is not None for each in inputs], dtype=bool)
+        self.basis_ = np.array([self.encoder_.basis(task.profile) for task in tasks], dtype=str)
+        rows = [_n_rows(task.profile) for task in tasks]
+        self.largest_ = float(max(rows, default=1.0))
+        self.sizes_ = np.array(rows, dtype=float) / self.largest_
+        self._prepare()
+        if self._has_past:
+            self._train(inputs, warm_from)
+        return self
+
+    @property
+    def task_ids(self) -> list[str]:
+        return [str(name) for name in self.past_.ids]
+
+    @property
+    def _has_past(self) -> bool:
+        return bool(len(self.past_) and self.readable_[self.past_.owner].any())
+
+    def _key(self, number: int, profile: Any) -> Any:
+        return number if self.encoder_.needs_trials else profile
+
+    def _check(self) -> None:
+        if self.scores not in ("standardise", "raw"):
+            raise ValueError(f"scores={self.scores!r} must be 'standardise' or 'raw'.")
+        if self.encoder is not None and not isinstance(self.encoder, Encoder):
+            raise ValueError(f"encoder={self.encoder!r} must be an Encoder, such as PairEncoder(), or None.")
+
+    def _train(self, inputs: list[Any], warm_from: Surrogate | None) -> None:
+        rng = np.random.default_rng(self.random_state)
+        usable = [i for i in range(len(inputs)) if self.readable_[i] and (self.past_.owner == i).any()]
+        with single_thread():
+            first = self._psi(usable, inputs).detach().numpy()
+            self._setup(first, np.random.default_rng(self.random_state))
+            warm = self._start_from(warm_from)
+            steps = round(self.steps * WARM_SHARE) if warm else self.steps
+
+            def loss() -> torch.Tensor:
+                chosen, rows = self._batch(usable, rng)
+                psi = self._psi(chosen, inputs, rng)
+                owner = np.searchsorted(chosen, self.past_.owner[rows])
+                if self.encoder_.draws_rows:
+                    # Two batches of each task's rows, half of its trials with each: so the likelihood also
+                    # tells what two samples of the same data have in common.
+                    psi = torch.cat([psi, self._psi(chosen, inputs, rng)])
+                    owner = owner + len(chosen) * rng.integers(2, size=len(owner))
+                value = self._loss(tensor(self.past_.theta[rows]), tensor(self.past_.z[rows]), owner, psi)
+                share = len(self.past_.z) / len(rows)
+                return share * value + self.encoder_.penalty() + self._penalty()
+
+            groups = [
+                (self.encoder_.parameters(), self.learning_rate),
+                (list(self.trained_.values()), self._own_rate),
+            ]
+            train(loss, groups, steps)
+            psi = np.zeros((len(inputs), first.shape[1]))
+            with torch.no_grad():
+                psi[usable] = self._psi(usable, inputs).numpy()
+        self.psi_ = psi
+        self._prepare()
+
+    _own_rate = 0.05
+
+    def _psi(self, chosen: Sequence[int], inputs: list[Any], rng: Any = None) -> torch.Tensor:
+        """[psi, s] of some tasks; -> (len(chosen), q)."""
+        psi = self.encoder_.embed([inputs[i] for i in chosen], rng)
+        if self.encoder_.needs_trials:
+            return psi
+        return torch.cat([psi, tensor(self.sizes_[list(chosen)])[:, None]], dim=1)
+
+    def _batch(self, usable: list[int], rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
+        """Tasks and trials of one step: all of them, or a random part that is not too large."""
+        owner = self.past_.owner
+        rows = np.flatnonzero(np.isin(owner, usable))
+        if len(rows) <= self.max_batch:
+            return usable, rows
+        order = rng.permutation(usable)
+        quota = max(2, self.max_batch // 20)  # of one task; so at least 20 tasks are compared
+        taken: list[np.ndarray] = []
+        chosen: list[int] = []
+        room = self.max_batch
+        for task in order:
+            own = np.flatnonzero(owner == task)
+            own = rng.choice(own, min(len(own), quota, room), replace=False)
+            taken.append(np.sort(own))
+            chosen.append(int(task))
+            room -= len(own)
+            if room <= 0:
+                break
+        return sorted(chosen), np.sort(np.concatenate(taken))
+
+    def _start_from(self, warm_from: Surrogate | None) -> bool:
+        if not isinstance(warm_from, type(self)) or not getattr(warm_from, "trained_", None):
+            return False
+        old = warm_from.trained_
+        if any(name not in old or old[name].shape != new.shape for name, new in self.trained_.items()):
+            return False
+        if not self.encoder_.start_from(warm_from.encoder_.state()):
+            return False
+        with torch.no_grad():
+            for name, new in self.trained_.items():
+                new.copy_(old[name])
+        return True
+
+    # -- what a subclass gives -----------------------------------------------------------------
+
+    trained_: dict[str, torch.Tensor]
+
+    def _setup(self, psi: np.ndarray, rng: np.random.Generator) -> None:
+        """Make ``trained_``, given the first vectors of the tasks."""
+        raise TypeError(f"{type(self).__name__} must define _setup.")
+
+    def _loss(
+        self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
+    ) -> torch.Tensor:
+        """Minus the log marginal likelihood of some trials; owner (n,) are rows of psi."""
+        raise TypeError(f"{type(self).__name__} must define _loss.")
+
+    def _penalty(self) -> torch.Tensor:
+        """Minus the log prior of ``trained_``."""
+        raise TypeError(f"{type(self).__name__} must define _penalty.")
+
+    def _prior(self, psi: np.ndarray) -> Prior:
+        """What is believed of a data set with this vector, (q,), from the past alone."""
+        raise TypeError(f"{type(self).__name__} must define _prior.")
+
+    def _alike(self, psi: np.ndarray) -> np.ndarray:
+        """How alike each past task is to a data set with this vector, in [0, 1]; (q,) -> (m,)."""
+        raise TypeError(f"{type(self).__name__} must define _alike.")
+
+    def _prepare(self) -> None:
+        """Forget what was derived from an earlier fit."""
+
+    # -- the target ----------------------------------------------------------------------------
+
+    @property
+    def n_initial_(self) -> int:
+        """Space-filling trials it wants first: none, if the past can say something at once."""
+        if not self._has_past:
+            return self.n_initial
+        return 1 if self.encoder_.needs_trials else 0
+
+    def posterior(self, target: EncodedTask) -> Posterior | None:
+        """Belief about the target, from the past and from its own trials."""
+        psi = self._target_psi(target) if self._has_past else None
+        if psi is None:
+            return self.alone_.posterior(target)
+        past, y, level = self._condition(psi, target)
+        if not len(y):
+            return past
+        return guard(past, self.alone_.posterior(target), target.theta, y, level)
+
+    def _condition(self, psi: np.ndarray, target: EncodedTask) -> tuple[Conditioned, np.ndarray, Any]:
+        level = self.past_.level(self._alike(psi), shared=self.scores == "raw")
+        z, shift, scale = standardise(raise_floor(target.z) if self.scores != "raw" else target.z)
+        y = shift + scale * z
+        return Conditioned(self._prior(psi), target.theta, y, level), y, level
+
+    def _target_psi(self, target: EncodedTask) -> np.ndarray | None:
+        if self.encoder_.needs_trials:
+            return self._psi_from_trials(target)
+        inputs = self.encoder_.read(target.profile)
+        if inputs is None:
+            return None
+        with torch.no_grad(), single_thread():
+            psi = self.encoder_.embed([inputs])[0].numpy()
+        # A data set larger than any before is as large as the largest: nothing is known beyond.
+        return np.append(psi, min(_n_rows(target.profile) / self.largest_, 1.0))
+
+    def _psi_from_trials(self, target: EncodedTask) -> np.ndarray:
+        """The vector that makes the target's scores most probable, among the past ones and between them."""
+        known = self.psi_[self.readable_]
+        if not len(target.z):
+            return known.mean(axis=0)
+
+        def best_of(vectors: np.ndarray, n: int) -> np.ndarray:
+            evidence = [self._condition(psi, target)[0].log_evidence for psi in vectors]
+            return vectors[np.argsort(evidence)[::-1][:n]]
+
+        rng = np.random.default_rng(self.random_state)
+        top = best_of(np.vstack([known.mean(axis=0), known])[:64], 4)
+        mixed = rng.dirichlet(np.ones(len(top)), 24) @ top
+        return best_of(np.vstack([top, mixed]), 1)[0]
+
+    def similarity(self, target: EncodedTask) -> np.ndarray | None:
+        """How alike each past task is to the target; 0 for one that cannot be compared."""
+        psi = self._target_psi(target) if self._has_past else None
+        if psi is None:
+            return np.zeros(len(self.past_))
+        return np.where(self.readable_, self._alike(psi), 0.0)
+
+    def basis(self, target: EncodedTask) -> list[str]:
+        return [str(words) for words in self.basis_]
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        arrays = {f"past.{name}": array for name, array in self.past_.arrays().items()}
+        arrays |= {f"encoder.{name}": array for name, array in self.encoder_.state().items()}
+        own = ("readable", "basis", "largest", "sizes")
+        arrays |= {f"own.{name}": np.asarray(getattr(self, name + "_")) for name in own}
+        if self._has_past:
+            arrays["psi"] = self.psi_
+            arrays |= {f"trained.{name}": t.detach().numpy().copy() for name, t in self.trained_.items()}
+        return arrays
+
+    def from_state(self, state: dict[str, np.ndarray]) -> JointSurrogate:
+        self._check()
+
+        def part(prefix: str) -> dict[str, np.ndarray]:
+            return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
+
+        self.past_ = Past(**part("past."))
+        self.encoder_ = clone(self.encoder) if self.encoder is not None else PairEncoder()
+        self.encoder_.from_state(part("encoder."))
+        self.readable_, self.basis_ = state["own.readable"], state["own.basis"]
+        self.largest_, self.sizes_ = float(state["own.largest"]), state["own.sizes"]
+        self.alone_ = GP(n_initial=self.n_initial).fit([])
+        self.n_tasks_ = len(self.past_)
+        if self._has_past:
+            self.psi_ = state["psi"]
+            self.trained_ = {
+                name: tensor(array).requires_grad_(True) for name, array in part("trained.").items()
+            }
+        self._prepare()
+        return self
+
+
+def train(
+    loss: Callable[[], torch.Tensor], groups: list[tuple[list[torch.Tensor], float]], steps: int
+) -> None:
+    """Minimise a stochastic loss by Adam (Kingma & Ba 2015), each group of weights at its own rate.
+
+    The rates fall to a tenth. Where the loss is no number, the last good weights are kept. (torch's own
+    optimisers import half a thousand modules before the first step.)
+    """
+    weights = [weight for group, _ in groups for weight in group]
+    rates = [rate for group, rate in groups for _ in group]
+    first, second = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
+    good = [weight.detach().clone() for weight in weights]
+    for step in range(1, steps + 1):
+        try:
+            gradients = torch.autograd.grad(loss(), weights)
+        except torch.linalg.LinAlgError:
+            gradients = ()
+        with torch.no_grad():
+            if not gradients or not all(gradient.isfinite().all() for gradient in gradients):
+                for weight, last in zip(weights, good, strict=True):
+                    weight.copy_(last)
+                warnings.warn("Training ended early: the likelihood was no number.", stacklevel=2)
+                return
+            fall = 1 - 0.9 * step / steps
+            for k, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
+                good[k].copy_(weight)
+                first[k].mul_(0.9).add_(gradient, alpha=0.1)
+                second[k].mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+                scale = (second[k] / (1 - 0.999**step)).sqrt_().add_(1e-8)
+                weight.addcdiv_(first[k], scale, value=-rates[k] * fall / (1 - 0.9**step))
+
+
+def _n_rows(profile: Any) -> float:
+    return float(max(getattr(profile, "n_rows", 0), 1))

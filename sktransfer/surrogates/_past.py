@@ -1,0 +1,107 @@
+"""`Past`: the trials of all past tasks in one table, each task's scores on one scale.
+
+Notation: m tasks, N trials in all; theta (N, d), z (N,) comparable scores, owner (N,) number of the task.
+Each task's own score is  shift + scale z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from sktransfer.scores import raise_floor, standardise
+from sktransfer.surrogates.base import EncodedTask
+
+
+@dataclass(frozen=True)
+class Level:
+    """What the past says of the shift and scale of a new task: shift normal, scale log-normal."""
+
+    shift: float
+    shift_std: float
+    log_scale: float
+    log_scale_std: float
+
+
+@dataclass(frozen=True)
+class Past:
+    """Trials of the past tasks; arrays as in the notation above."""
+
+    theta: np.ndarray
+    z: np.ndarray
+    owner: np.ndarray
+    ids: np.ndarray
+    shifts: np.ndarray
+    scales: np.ndarray
+    categorical: np.ndarray
+
+    @classmethod
+    def of(cls, tasks: Sequence[EncodedTask], scores: str) -> Past:
+        """Put the tasks together; with scores="raw" all keep the one scale that they share."""
+        if scores == "raw":
+            finite = [task.z[np.isfinite(task.z)] for task in tasks]
+            _, shift, scale = standardise(np.concatenate([*finite, np.empty(0)]))
+            worst = min((z.min() for z in finite if len(z)), default=0.0)
+            columns = [(np.where(np.isfinite(t.z), t.z, worst) - shift) / scale for t in tasks]
+            shifts, scales = [shift] * len(tasks), [scale] * len(tasks)
+        else:
+            made = [standardise(raise_floor(task.z)) for task in tasks]
+            columns = [z for z, _, _ in made]
+            shifts, scales = [shift for _, shift, _ in made], [scale for _, _, scale in made]
+        d = tasks[0].theta.shape[1] if tasks else 0
+        return cls(
+            theta=np.vstack([np.empty((0, d)), *(task.theta for task in tasks)]),
+            z=np.concatenate([np.empty(0), *columns]),
+            owner=np.repeat(np.arange(len(tasks)), [len(task.z) for task in tasks]),
+            ids=np.array([task.id for task in tasks], dtype=str),
+            shifts=np.array(shifts, dtype=float),
+            scales=np.array(scales, dtype=float),
+            categorical=tasks[0].categorical if tasks else np.empty(0, dtype=bool),
+        )
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def __len__(self) -> int:
+        """Number of tasks."""
+        return len(self.ids)
+
+    def level(self, weights: np.ndarray, shared: bool) -> Level:
+        """Shift and scale of a new task, from those of the past ones by how alike they are.
+
+        With `shared` there is one scale for all and nothing to guess. Otherwise the spread is never
+        below what one task alone would leave open.
+        """
+        if shared:
+            return Level(float(self.shifts[0]), 0.0, float(np.log(self.scales[0])), 0.0)
+        weights = weights + 1e-3
+        shift, scale = np.average(self.shifts, weights=weights), np.average(self.scales, weights=weights)
+        logs = np.log(self.scales)
+        log_scale = np.average(logs, weights=weights)
+        shift_var = np.average((self.shifts - shift) ** 2, weights=weights) + scale**2
+        log_var = np.average((logs - log_scale) ** 2, weights=weights) + 0.25
+        return Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
+
+    def spread_order(self, reach: np.ndarray) -> np.ndarray:
+        """The trials of each task from the most to the least telling; ranks within the task, (N,).
+
+        The best trial first, then always the one that lies farthest from those taken, distances in units
+        of `reach` (the lengthscales): the greedy choice that leaves a Gaussian process with the smallest
+        largest uncertainty. The first n of each task are its n most telling trials.
+        """
+        ranks = np.zeros(len(self.z), dtype=int)
+        for task in range(len(self)):
+            rows = np.flatnonzero(self.owner == task)
+            theta, z = self.theta[rows], self.z[rows]
+            nearest = np.full(len(rows), np.inf)
+            current = int(np.argmax(z)) if len(z) else 0
+            for rank in range(len(rows)):
+                ranks[rows[current]] = rank
+                apart = (theta - theta[current]) / reach
+                apart = np.where(self.categorical, (apart != 0) / reach, apart)
+                nearest = np.minimum(nearest, (apart * apart).sum(axis=1))
+                nearest[current] = -np.inf
+                current = int(np.argmax(nearest))
+        return ranks

@@ -1,0 +1,188 @@
+"""`DistGP`: one Gaussian process over configurations and data sets (distGP of Law et al. 2019, section 4.2).
+
+Notation as in `_joint`. Covariance of two trials (theta, D, s) and (theta', D', s'):
+
+    C = nu k_theta(theta, theta') k_p([psi(D), s], [psi(D'), s']),   noise variance v,
+
+both Matérn-3/2 with a lengthscale per column; k_p in [0, 1] is the similarity of the two data sets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from sktransfer._torch import single_thread, tensor
+from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood
+from sktransfer.surrogates._joint import JointSurrogate
+from sktransfer.surrogates.gp import default_priors
+
+_JITTER = 1e-6
+
+
+class DistGP(JointSurrogate):
+    """Gaussian process on the product of configurations and data sets."""
+
+    def __init__(
+        self,
+        encoder: Any = None,
+        scores: str = "standardise",
+        kernel: str = "matern32",
+        steps: int = 200,
+        learning_rate: float = 0.003,
+        max_batch: int = 150,
+        ard: float = 1.0,
+        max_trials: int = 600,
+        n_initial: int = 4,
+        random_state: int = 0,
+    ):
+        self.encoder = encoder
+        self.scores = scores
+        self.kernel = kernel
+        self.steps = steps
+        self.learning_rate = learning_rate
+        self.max_batch = max_batch
+        self.max_trials = max_trials
+        self.ard = ard
+        self.n_initial = n_initial
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        super()._check()
+        if self.kernel not in KERNELS:
+            raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
+        if self.max_trials < 1:
+            raise ValueError(f"max_trials={self.max_trials!r} must be at least 1.")
+
+    def _setup(self, psi: np.ndarray, rng: np.random.Generator) -> None:
+        d, q = self.past_.theta.shape[1], psi.shape[1]
+        self.d_, self.q_ = d, q
+        # Two average tasks are one lengthscale apart, whatever the units of psi.
+        spread = np.sqrt(2 * psi.var(axis=0).sum())
+        self.trained_ = {
+            "theta": tensor(np.log(np.full(d, default_priors(d).lengthscale.median))),
+            "reach": tensor(np.log(np.array(max(spread, 1e-3)))),
+            "psi": tensor(np.zeros(q)),
+            "signal": tensor(np.zeros(())),
+            "noise": tensor(np.array(np.log(0.05))),
+            "mean": tensor(np.zeros(())),
+        }
+        self.psi_scale_ = float(max(spread, 1e-3))
+        for weight in self.trained_.values():
+            weight.requires_grad_(True)
+
+    def _task_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        none = np.zeros(A.shape[1], dtype=bool)
+        return KERNELS[self.kernel](
+            differences(A, B, none) @ torch.exp(-2 * (self.trained_["reach"] + self.trained_["psi"]))
+        )
+
+    def _config_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        squares = differences(A, B, self.past_.categorical)
+        return KERNELS[self.kernel](squares @ torch.exp(-2 * self.trained_["theta"]))
+
+    def _loss(
+        self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
+    ) -> torch.Tensor:
+        tasks = torch.eye(len(psi), dtype=psi.dtype)[
+            torch.from_numpy(owner)
+        ]  # (n, m): a product, not a gather
+        C = self._config_kernel(theta, theta) * (tasks @ self._task_kernel(psi, psi) @ tasks.T)
+        noise = torch.exp(self.trained_["noise"]) + _JITTER
+        K = torch.exp(self.trained_["signal"]) * C + noise * torch.eye(len(z), dtype=z.dtype)
+        return -log_likelihood(K, z - self.trained_["mean"])
+
+    def _penalty(self) -> torch.Tensor:
+        own, priors = self.trained_, default_priors(self.past_.theta.shape[1])
+        log_prior = (
+            priors.lengthscale.log_density(own["theta"])
+            + LogNormal(self.psi_scale_, 1.0).log_density(own["reach"])
+            + LogNormal(1.0, self.ard).log_density(own["psi"])
+            + priors.signal.log_density(own["signal"])
+            + LogNormal(0.05, 1.5).log_density(own["noise"])
+        )
+        return -log_prior + 0.5 * own["mean"] ** 2
+
+    # -- the target ----------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        self._order: np.ndarray | None = None
+
+    def state(self) -> dict[str, np.ndarray]:
+        arrays = super().state()
+        if len(self.past_.z) > self.max_trials and self._has_past:
+            arrays["order"] = self._telling_order()  # it takes a while, and does not depend on the target
+        return arrays
+
+    def from_state(self, state: dict[str, np.ndarray]) -> DistGP:
+        super().from_state(state)
+        self._order = state.get("order")
+        return self
+
+    def _telling_order(self) -> np.ndarray:
+        if self._order is None:
+            self._order = self.past_.spread_order(np.exp(self.trained_["theta"].detach().numpy()))
+        return self._order
+
+    def _alike(self, psi: np.ndarray) -> np.ndarray:
+        with torch.no_grad(), single_thread():
+            return self._task_kernel(tensor(psi[None]), tensor(self.psi_))[0].numpy()
+
+    def _prior(self, psi: np.ndarray) -> _PastPrior:
+        return _PastPrior(self, self._alike(psi))
+
+    def _telling(self, alike: np.ndarray) -> np.ndarray:
+        """Trials the GP is conditioned on: all, or the most telling ones of the most similar tasks.
+
+        A task's share of the room is in proportion to its squared similarity, for that is how much of the
+        target's variance it can explain; within a task see `Past.spread_order`.
+        """
+        past = self.past_
+        rows = np.flatnonzero(self.readable_[past.owner])
+        if len(rows) <= self.max_trials:
+            return rows
+        # Trial number r of task i comes when the task's share has grown to r + 1.
+        turn = (self._telling_order()[rows] + 1) / np.maximum(alike[past.owner[rows]] ** 2, 1e-6)
+        return np.sort(rows[np.argsort(turn, kind="stable")[: self.max_trials]])
+
+
+class _PastPrior:
+    """The joint GP, conditioned on the past, at one data set."""
+
+    @torch.no_grad()
+    def __init__(self, model: DistGP, alike: np.ndarray):
+        self._model = model
+        past, own = model.past_, model.trained_
+        rows = model._telling(alike)
+        self._theta = tensor(past.theta[rows])
+        self._alike = tensor(alike[past.owner[rows]])
+        self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
+        self._mean = float(own["mean"])
+        tasks, owner = np.unique(past.owner[rows], return_inverse=True)
+        with single_thread():
+            psi = tensor(model.psi_[tasks])
+            between = model._task_kernel(psi, psi)[owner][:, owner]
+            K = self._signal * model._config_kernel(self._theta, self._theta) * between
+            K = K + (self.noise + _JITTER) * torch.eye(len(rows), dtype=K.dtype)
+            self._L = torch.linalg.cholesky(K)
+            self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[:, 0]
+        self._anchors: tuple[Any, torch.Tensor] | None = None
+
+    @torch.no_grad()
+    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        with single_thread():
+            k, white = self._whiten(theta)
+            if self._anchors is None or self._anchors[0] is not anchors:
+                self._anchors = (anchors, self._whiten(anchors)[1])
+            mean = self._mean + k @ self._a
+            variance = self._signal - (white * white).sum(0)
+            prior = self._signal * self._model._config_kernel(tensor(theta), tensor(anchors))
+            covariance = prior - white.T @ self._anchors[1]
+        return mean.numpy(), variance.clamp_min(1e-10).numpy(), covariance.numpy()
+
+    def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """Covariance with the past trials, and the same times the inverse root of theirs; (n, P), (P, n)."""
+        k = self._signal * self._model._config_kernel(tensor(theta), self._theta) * self._alike
+        return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)

@@ -1,0 +1,254 @@
+"""Encoders: the mathematics of the embeddings, what they must not see, and what they do with odd data."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from sktransfer import profile
+from sktransfer.encoders import DistributionEncoder, ManualEncoder, PairEncoder, TaskIndex
+from sktransfer.encoders.distribution import conditional_embedding
+
+
+def classes(n=60, p=4, k=3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p)) ** 3
+    return X, rng.permutation(np.arange(n) % k)
+
+
+def amounts(n=60, p=4, seed=0):
+    X, _ = classes(n, p, seed=seed)
+    return X, X[:, 0] ** 2 + 0.1 * X[:, 1]
+
+
+def profiles(make=classes, **how):
+    return [profile(*make(seed=seed, n=50 + 10 * seed, **how), keep="sample") for seed in range(4)]
+
+
+ENCODERS = [
+    ManualEncoder(),
+    PairEncoder(rows="sketch"),
+    PairEncoder(rows="sample"),
+    DistributionEncoder(),
+    DistributionEncoder(parts=("marginal", "conditional", "joint", "joint-mean")),
+]
+
+
+# -- mathematics -----------------------------------------------------------------------------------
+
+
+def test_the_conditional_embedding_equals_its_textbook_form():
+    rng = np.random.default_rng(0)
+    phi_x, phi_y = rng.standard_normal((40, 7)), rng.standard_normal((40, 3))
+    for ridge in (1e-2, 1.0, 30.0):
+        direct = phi_y.T @ np.linalg.inv(phi_x @ phi_x.T + ridge * np.eye(40)) @ phi_x
+        fast = conditional_embedding(torch.tensor(phi_x), torch.tensor(phi_y), torch.tensor(ridge))
+        np.testing.assert_allclose(fast.numpy(), direct, atol=1e-8, rtol=0)
+
+
+def test_the_parts_are_what_they_are_called():
+    data = profiles(amounts)
+    encoder = DistributionEncoder(parts=("marginal", "joint", "joint-mean")).fit(data)
+    X, Y = encoder.read(data[0])
+    with torch.no_grad():
+        phi_x, phi_y = (
+            encoder.networks_[name](torch.tensor(part)).numpy()
+            for name, part in zip("xy", (X, Y), strict=True)
+        )
+        phi_xy = encoder.networks_["xy"](torch.tensor(np.hstack([X, Y]))).numpy()
+    expected = [phi_x.mean(axis=0), (phi_x.T @ phi_y / len(X)).ravel(), phi_xy.mean(axis=0)]
+    np.testing.assert_allclose(encoder.transform(data[:1])[0], np.concatenate(expected), atol=1e-12)
+
+
+def test_classification_embeds_each_class_and_the_class_ratios():
+    data = profiles()
+    encoder = DistributionEncoder().fit(data)
+    vector = encoder.transform(data[:1])[0]
+    X, Y = encoder.read(data[0])
+    assert len(vector) == 10 * 3 + 3
+    np.testing.assert_allclose(vector[-3:], Y.mean(axis=0))
+    with torch.no_grad():
+        by_class = encoder.networks_["x"](torch.tensor(X)).numpy().T @ Y / len(X)
+    np.testing.assert_allclose(vector[:-3], by_class.ravel(), atol=1e-12)
+
+
+@pytest.mark.parametrize("encoder", ENCODERS[1:])
+@pytest.mark.parametrize("make", [classes, amounts])
+def test_gradients_against_finite_differences(encoder, make):
+    data = profiles(make)
+    encoder = clone(encoder).fit(data)
+    inputs = [encoder.read(each) for each in data]
+    direction = torch.tensor(np.random.default_rng(0).standard_normal(encoder.transform(data).shape))
+
+    def value():
+        return (encoder.embed(inputs) * direction).sum() + encoder.penalty()
+
+    found = torch.autograd.grad(value(), encoder.parameters())
+    rng = np.random.default_rng(1)
+    for weight, gradient in zip(encoder.parameters(), found, strict=True):
+        place = tuple(rng.integers(size) for size in weight.shape)
+        with torch.no_grad():
+            step, ends = 1e-6, []
+            for sign in (1, -2):
+                weight[place] += sign * step
+                ends.append(float(value()))
+            weight[place] += step
+        assert float(gradient[place]) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-5)
+
+
+# -- what must not matter --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_the_order_of_rows_does_not_matter(encoder):
+    data = profiles()
+    encoder = clone(encoder).fit(data)
+    X, y = classes(n=60, seed=1)
+    rows = np.random.default_rng(3).permutation(len(X))
+    same, moved = profile(X, y, keep="sample"), profile(X[rows], y[rows], keep="sample")
+    np.testing.assert_allclose(*encoder.transform([same, moved]), atol=1e-3)
+
+
+@pytest.mark.parametrize("rows", ["sketch", "sample"])
+def test_columns_labels_and_units_do_not_matter_to_pairs(rows):
+    data = profiles()
+    encoder = PairEncoder(rows=rows).fit(data)
+    X, y = classes(n=60, seed=1)
+    columns = np.random.default_rng(3).permutation(X.shape[1])
+    moved = [(X[:, columns], y), (X, np.array([1, 2, 0])[y]), (X * [1e-3, 1, 10, 1e5] + [0, 5, -3, 10], y)]
+    vectors = encoder.transform([profile(*each, keep="sample") for each in [(X, y), *moved]])
+    np.testing.assert_allclose(vectors[1:], vectors[[0, 0, 0]], atol=1e-3)
+
+
+def test_sizes_and_noise_matter_to_pairs():
+    encoder = PairEncoder(rows="sketch").fit([profile(*classes(40 * p, p, p)) for p in (2, 3, 7)])
+    X, y = classes(n=60, seed=1)
+    y = (X[:, 0] > 0).astype(int)
+    others = [
+        (np.vstack([X] * 3), np.tile(y, 3)),
+        (np.hstack([X] * 3), y),
+        (X, (X[:, 0] > 0) + (X[:, 0] > 1).astype(int)),
+        (X, np.random.default_rng(0).permutation(y)),
+    ]
+    same, *vectors = encoder.transform([profile(*each) for each in [(X, y), *others]])
+    assert all(np.abs(vector - same).max() > 1e-2 for vector in vectors)
+
+
+def test_any_number_of_columns_and_classes():
+    shapes = [(60, 2, 2), (50, 30, 5), (40, 1, 2), (80, 150, 12)]
+    data = [profile(*classes(n, p, k, seed=p), keep="sample") for n, p, k in shapes]
+    data += [profile(*amounts(), keep="sample"), profile(amounts()[0], keep="sample")]
+    for rows in ("sketch", "sample"):
+        assert np.isfinite(PairEncoder(rows=rows).fit(data).transform(data)).all()
+
+
+# -- odd data --------------------------------------------------------------------------------------
+
+X0, Y0 = classes(60)
+ODD = {
+    "no profile": None,
+    "text": profile(["some words"] * 30, [0, 1] * 15, keep="sample"),
+    "image": profile(X0.reshape(60, 2, 2), Y0, keep="sample"),
+    "kernel": profile(np.exp(-np.abs(X0 @ X0.T)) + 3 * np.eye(60), Y0, keep="sample"),
+    "single class": profile(X0, np.zeros(60, dtype=int), keep="sample"),
+    "constant columns": profile(np.ones((60, 4)), Y0, keep="sample"),
+    "two features": profile(X0[:, :2], Y0, keep="sample"),
+    "missing": profile(np.where(X0 > 1, np.nan, X0), Y0, keep="sample"),
+    "infinite": profile(np.where(X0 > 1, np.inf, X0), Y0, keep="sample"),
+    "few rows": profile(X0[:3], Y0[:3], keep="sample"),
+    "two outputs": profile(X0, X0[:, :2], keep="sample"),
+}
+
+
+@pytest.mark.parametrize("encoder", [ManualEncoder(), PairEncoder(rows="sketch"), PairEncoder(rows="sample")])
+@pytest.mark.parametrize("name", ODD)
+def test_odd_data_have_a_vector_and_a_reason(encoder, name):
+    encoder = clone(encoder).fit(profiles())
+    assert np.isfinite(encoder.transform([ODD[name]])).all()
+    assert encoder.basis(ODD[name])
+    alone = clone(encoder).fit([ODD[name]])
+    assert np.isfinite(alone.transform([ODD[name]])).all()
+
+
+def test_what_a_vector_rests_on_is_said():
+    encoder = PairEncoder(rows="sketch").fit(profiles())
+    assert encoder.basis(ODD["two features"]) == "its sketch"
+    assert encoder.basis(ODD["text"]).startswith("sizes and labels alone: X is text")
+    assert "precomputed kernel" in encoder.basis(ODD["kernel"])
+    assert PairEncoder(rows="sample").fit(profiles()).basis(ODD["two features"]) == "its rows"
+
+
+def test_another_input_space_cannot_be_compared_by_its_rows():
+    encoder = DistributionEncoder().fit(profiles())
+    known = profile(*classes(60), keep="sample")
+    vectors = encoder.transform([known, ODD["two features"], profile(*classes(60)), None])
+    assert np.isfinite(vectors[0]).all()
+    assert np.isnan(vectors[1:]).all()
+    assert "columns or classes" in encoder.basis(ODD["two features"])
+    assert "no sample" in encoder.basis(None)
+
+
+def test_a_million_rows_and_ten_thousand_columns_take_bounded_time():
+    rng = np.random.default_rng(0)
+    many = profile(rng.standard_normal((1_000_000, 2)).astype(np.float32), np.arange(1_000_000) % 2)
+    wide = profile(rng.standard_normal((50, 10_000)), np.arange(50) % 2, keep="sample")
+    vectors = PairEncoder().fit([many, wide]).transform([many, wide])
+    assert np.isfinite(vectors).all()
+    assert wide.sample["X"].shape == (50, 200)
+
+
+def test_rows_are_used_only_if_every_past_task_kept_them():
+    kept, not_kept = profile(*classes(), keep="sample"), profile(*classes(seed=1))
+    assert PairEncoder().fit([kept]).draws_rows
+    assert not PairEncoder().fit([kept, not_kept]).draws_rows
+    assert np.isfinite(PairEncoder().fit([kept]).transform([not_kept])).all()
+
+
+def test_fresh_batches_of_rows():
+    data = profiles()
+    for encoder in (DistributionEncoder(batch_size=20), PairEncoder(batch_size=20)):
+        encoder.fit(data)
+        inputs = [encoder.read(each) for each in data]
+        rng = np.random.default_rng(0)
+        with torch.no_grad():
+            one, two = encoder.embed(inputs, rng), encoder.embed(inputs, rng)
+        assert not torch.allclose(one, two)
+
+
+@pytest.mark.parametrize("bad", [(), ("marginal", "median"), "joint"])
+def test_unknown_parts_are_named(bad):
+    with pytest.raises(ValueError, match="conditional"):
+        DistributionEncoder(parts=bad).fit([])
+
+
+def test_unknown_rows_are_named():
+    with pytest.raises(ValueError, match="sketch"):
+        PairEncoder(rows="all").fit([])
+
+
+# -- state -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_state_round_trip(encoder):
+    data = profiles()
+    fitted = clone(encoder).fit(data)
+    with torch.no_grad():
+        for weight in fitted.parameters():
+            weight += 0.1
+    back = clone(encoder).from_state(fitted.state())
+    np.testing.assert_array_equal(back.transform(data), fitted.transform(data))
+
+
+def test_weights_of_another_shape_are_not_taken():
+    small, large = PairEncoder(size=4).fit(profiles()), PairEncoder(size=8).fit(profiles())
+    before = large.transform(profiles())
+    assert not large.start_from(small.state())
+    np.testing.assert_array_equal(large.transform(profiles()), before)
+
+
+def test_task_index_has_a_vector_for_each_past_task_only():
+    encoder = TaskIndex(size=3).fit([None, None])
+    vectors = encoder.transform([0, 1, None])
+    assert np.isfinite(vectors[:2]).all() and np.isnan(vectors[2]).all()
+    assert not np.allclose(vectors[0], vectors[1])

@@ -1,0 +1,375 @@
+"""dist-gp, dist-blr and their configurations: mathematics, transfer, odd pasts, state."""
+
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import uniform
+from sklearn.base import clone
+
+from sktransfer import Task, TransferOptimizer, profile
+from sktransfer.encoders import DistributionEncoder, ManualEncoder, PairEncoder, TaskIndex
+from sktransfer.surrogates import DistBLR, DistGP, EncodedTask, make_surrogate
+from sktransfer.surrogates._conditioned import Conditioned
+from sktransfer.surrogates._past import Level, Past
+
+NAMES = ["dist-gp", "dist-blr", "manual-gp", "manual-blr", "multi-gp", "multi-blr"]
+SPACE = {"a": uniform(0, 1), "b": uniform(0, 1)}
+NUMBERS = np.array([False, False])
+
+
+def data(noise, seed=0, n=80, keep="sketch"):
+    """Data whose noise is what tells one task from another."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 3))
+    return profile(X, (X[:, 0] + noise * rng.standard_normal(n) > 0).astype(int), keep=keep)
+
+
+def score(theta, noise):
+    """The best setting moves with the noise of the data."""
+    return 1 - np.abs(theta[..., 0] - (0.2 if noise < 1 else 0.8)) - 0.3 * (theta[..., 1] - 0.5) ** 2
+
+
+def past_tasks(n=8, trials=15, sign=1.0, shuffled=False, keep="sketch"):
+    tasks = []
+    for seed in range(n):
+        rng = np.random.default_rng(100 + seed)
+        noise = [0.1, 5.0][seed % 2]
+        theta = rng.random((trials, 2))
+        z = sign * score(theta, noise)
+        z = rng.permutation(z) if shuffled else z
+        tasks.append(EncodedTask(theta, 10 * seed + z, NUMBERS, data(noise, seed, keep=keep), f"t{seed}"))
+    return tasks
+
+
+def target(noise=0.1, trials=0, seed=50):
+    theta = np.random.default_rng(seed).random((trials, 2))
+    return EncodedTask(theta, score(theta, noise), NUMBERS, data(noise, seed))
+
+
+def quick(name, steps=60):
+    """Networks need more steps than kernels, and theirs are cheaper."""
+    return make_surrogate(name).set_params(steps=3 * steps if name.endswith("blr") else steps)
+
+
+# -- mathematics -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_against_finite_differences(name):
+    surrogate = quick(name, steps=2).fit(past_tasks(4, 6))
+    past, encoder = surrogate.past_, surrogate.encoder_
+    inputs = [encoder.read(surrogate._key(i, data([0.1, 5.0][i % 2], i))) for i in range(4)]
+
+    def value():
+        theta, z = torch.tensor(past.theta), torch.tensor(past.z)
+        likelihood = surrogate._loss(theta, z, past.owner, surrogate._psi(range(4), inputs))
+        return likelihood + encoder.penalty() + surrogate._penalty()
+
+    weights = [*surrogate.trained_.values(), *encoder.parameters()]
+    found = torch.autograd.grad(value(), weights)
+    rng = np.random.default_rng(0)
+    for weight, gradient in zip(weights, found, strict=True):
+        place, step = tuple(rng.integers(size) for size in weight.shape), 1e-5
+        with torch.no_grad():
+            weight[place] += step
+            high = float(value())
+            weight[place] -= 2 * step
+            low = float(value())
+            weight[place] += step
+        assert float(gradient[place]) == pytest.approx((high - low) / (2 * step), rel=1e-3, abs=1e-4)
+
+
+def test_dist_gp_is_the_gaussian_process_of_its_covariance():
+    surrogate = quick("manual-gp").fit(past_tasks(4, 8))
+    past, own = surrogate.past_, {k: v.detach().numpy() for k, v in surrogate.trained_.items()}
+    psi = surrogate._target_psi(target())
+
+    def matern(A, B, lengths):
+        r = np.sqrt(3 * (((A[:, None] - B[None]) / lengths) ** 2).sum(-1))
+        return (1 + r) * np.exp(-r)
+
+    def covariance(theta, P, theta2, P2):
+        between = matern(P, P2, np.exp(own["reach"] + own["psi"]))
+        return np.exp(own["signal"]) * matern(theta, theta2, np.exp(own["theta"])) * between
+
+    theta = np.random.default_rng(1).random((5, 2))
+    P, T = surrogate.psi_[past.owner], np.repeat(psi[None], 5, axis=0)
+    K = covariance(past.theta, P, past.theta, P) + (np.exp(own["noise"]) + 1e-6) * np.eye(len(past.z))
+    k = covariance(theta, T, past.theta, P)
+    mean = own["mean"] + k @ np.linalg.solve(K, past.z - own["mean"])
+    joint = covariance(theta, T, theta, T) - k @ np.linalg.solve(K, k.T)
+    found, variance, between = surrogate._prior(psi).moments(theta, theta)
+    np.testing.assert_allclose(found, mean, atol=1e-8)
+    np.testing.assert_allclose(between, joint, atol=1e-8)
+    np.testing.assert_allclose(variance, np.diag(joint), atol=1e-8)
+
+
+def test_dist_blr_is_bayesian_linear_regression_on_its_features():
+    surrogate = quick("manual-blr").fit(past_tasks(4, 8))
+    past, psi = surrogate.past_, surrogate._target_psi(target())
+    theta = np.random.default_rng(1).random((5, 2))
+    with torch.no_grad():
+        Y = surrogate._features(torch.tensor(past.theta), torch.tensor(surrogate.psi_[past.owner])).numpy()
+        V = surrogate._features(torch.tensor(theta), torch.tensor(np.repeat(psi[None], 5, axis=0))).numpy()
+    noise, alpha = (float(torch.exp(surrogate.trained_[name])) for name in ("noise", "alpha"))
+    K = alpha * Y @ Y.T + noise * np.eye(len(Y))
+    mean = alpha * V @ Y.T @ np.linalg.solve(K, past.z)
+    joint = alpha * V @ V.T - alpha**2 * V @ Y.T @ np.linalg.solve(K, Y @ V.T)
+    found, variance, between = surrogate._prior(psi).moments(theta, theta)
+    np.testing.assert_allclose(found, mean, atol=1e-7)
+    np.testing.assert_allclose(between, joint, atol=1e-7)
+    np.testing.assert_allclose(variance, np.diag(joint), atol=1e-7)
+    everything = torch.tensor(past.theta), torch.tensor(past.z), past.owner, torch.tensor(surrogate.psi_)
+    direct = 0.5 * past.z @ np.linalg.solve(K, past.z) + 0.5 * np.linalg.slogdet(K)[1]
+    assert float(surrogate._loss(*everything)) == pytest.approx(direct, rel=1e-9)
+
+
+class Known:
+    """A prior with given mean and squared-exponential covariance."""
+
+    noise = 0.1
+
+    def moments(self, theta, anchors):
+        apart = ((theta[:, None] - anchors[None]) ** 2).sum(-1)
+        return np.sin(3 * theta[:, 0]), np.ones(len(theta)), np.exp(-2 * apart)
+
+
+def test_conditioning_finds_shift_and_scale_of_the_target():
+    rng = np.random.default_rng(0)
+    theta = rng.random((30, 2))
+    y = 70 + 5 * (np.sin(3 * theta[:, 0]) + 0.1 * rng.standard_normal(30))
+    found = Conditioned(Known(), theta, y, Level(0.0, 100.0, 0.0, 1.0))
+    mean, std = found.predict(theta)
+    assert np.abs(mean - y).max() < 5
+    assert 0 < std.max() < 20
+    assert found.level_std < 100
+
+
+def test_without_trials_the_belief_is_the_past_at_the_level_of_the_past():
+    found = Conditioned(Known(), np.empty((0, 2)), np.empty(0), Level(10.0, 2.0, np.log(3.0), 0.5))
+    theta = np.array([[0.5, 0.5]])
+    mean, std = found.predict(theta)
+    assert mean[0] == pytest.approx(10 + 3 * np.sin(1.5))
+    assert std[0] == pytest.approx(3.0)
+    assert found.level_std == pytest.approx(2.0)
+    assert found.sample(theta, 7, np.random.default_rng(0)).shape == (7, 1)
+
+
+def test_draws_agree_with_predictions():
+    posterior = quick("manual-gp").fit(past_tasks()).posterior(target(trials=5))
+    theta = np.random.default_rng(3).random((4, 2))
+    mean, std = posterior.predict(theta)
+    draws = posterior.sample(theta, 4000, np.random.default_rng(0))
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=4 * std.max() / np.sqrt(4000) + 0.01)
+    np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.15)
+
+
+# -- transfer --------------------------------------------------------------------------------------
+
+
+def search(surrogate, tasks, noise, n, seed=0):
+    optimizer = TransferOptimizer(SPACE, surrogate=surrogate, profile=data(noise, 77), random_state=seed)
+    optimizer.surrogate.fit(tasks)
+    optimizer.learned = True
+    best = []
+    for _ in range(n):
+        [params] = optimizer.ask()
+        optimizer.tell(params, float(score(np.array([params["a"], params["b"]]), noise)))
+        best.append(optimizer.to_task().best.score)
+    return np.array(best)
+
+
+@pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp", "manual-blr"])
+def test_the_first_trial_fits_the_data_at_hand(name):
+    for noise in (0.1, 5.0):
+        best = search(quick(name, 100), past_tasks(), noise, 1)
+        assert best[0] > 0.75, noise  # at the other kind's best setting it is 0.4
+
+
+CASES = [(0.1, 0), (5.0, 1), (0.1, 2)]  # noise of the data, seed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_helpful_archive_beats_an_empty_one(name):
+    helped = np.mean([search(quick(name), past_tasks(), noise, 5, seed) for noise, seed in CASES], 0)
+    alone = np.mean([search(quick(name), [], noise, 5, seed) for noise, seed in CASES], 0)
+    assert helped.mean() > alone.mean()
+    if not name.startswith("multi"):  # which knows nothing of a task before its first trial
+        assert helped[0] > alone[0] + 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("how", [{"sign": -1.0}, {"shuffled": True}])
+def test_a_misleading_archive_is_overcome(name, how):
+    misled = search(quick(name), past_tasks(**how), 0.1, 25)
+    assert misled[-1] > 0.97
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_and_direction_count(name):
+    theta = np.random.default_rng(1).random((200, 2))
+
+    def favourite(tasks):
+        posterior = quick(name).fit(tasks).posterior(target(trials=1))
+        return theta[np.argmax(posterior.predict(theta)[0])]
+
+    right, wrong = favourite(past_tasks()), favourite(past_tasks(sign=-1.0))
+    assert np.abs(right - wrong).max() > 0.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_similar_tasks_are_more_similar(name):
+    surrogate = quick(name, 150).fit(past_tasks())
+    similarity = surrogate.similarity(target(0.1, trials=6))
+    assert similarity.shape == (8,)
+    assert ((similarity >= 0) & (similarity <= 1)).all()
+    assert similarity[::2].mean() > similarity[1::2].mean()
+    assert len(surrogate.basis(target())) == 8
+
+
+def test_multi_waits_for_a_trial_and_the_others_do_not():
+    tasks = past_tasks()
+    assert [quick(name, 2).fit(tasks).n_initial_ for name in NAMES] == [0, 0, 0, 0, 1, 1]
+    assert all(quick(name, 2).fit([]).n_initial_ == 4 for name in NAMES)
+
+
+def test_the_first_choice_of_blr_is_among_the_best_of_the_past():
+    tasks = [Task.from_trials(SPACE, [({"a": 0.25, "b": 0.5}, 1.0), ({"a": 0.9, "b": 0.1}, 0.0)])] * 2
+    optimizer = TransferOptimizer(SPACE, tasks, surrogate=DistBLR(steps=5, n_settings=1), random_state=0)
+    assert optimizer.ask() == [{"a": 0.25, "b": 0.5}]
+
+
+def test_a_first_batch_spreads():
+    optimizer = TransferOptimizer(SPACE, profile=data(0.1, 77), surrogate=quick("dist-gp"), random_state=0)
+    optimizer.surrogate.fit(past_tasks())
+    optimizer.learned = True
+    batch = np.array([[p["a"], p["b"]] for p in optimizer.ask(4)])
+    apart = np.abs(batch[:, None] - batch[None]).max(-1) + np.eye(4)
+    assert apart.min() > 0.02
+
+
+# -- odd pasts -------------------------------------------------------------------------------------
+
+
+def odd(z, prof=None, name="odd"):
+    theta = np.random.default_rng(len(z)).random((len(z), 2))
+    return EncodedTask(theta, np.array(z, dtype=float), NUMBERS, prof, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("with_others", [False, True])
+@pytest.mark.parametrize(
+    "task",
+    [
+        odd([0.5], data(0.1)),
+        odd([0.5, 0.5, 0.5], data(0.1)),
+        odd([np.nan, 0.5, np.nan], data(0.1)),
+        odd([np.nan, np.nan], data(0.1)),
+        odd([], data(0.1)),
+        odd([0.1, 0.2, 0.3], None),
+        odd([0.1, 0.2], profile(["text"] * 20, [0, 1] * 10)),
+        odd([1e9, -1e9, 0.0], profile(np.ones((20, 3)), np.zeros(20))),
+    ],
+)
+def test_odd_tasks_do_no_harm(name, with_others, task):
+    surrogate = quick(name, 5).fit([task, *(past_tasks(3, 5) if with_others else [])])
+    for today in (target(), target(trials=2), odd([np.nan, 0.3], None), odd([0.5, 0.5], data(0.1))):
+        posterior = surrogate.posterior(today)
+        mean, std = posterior.predict(np.random.default_rng(0).random((6, 2)))
+        assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
+        assert np.isfinite(surrogate.similarity(today)).all()
+
+
+def test_a_target_that_cannot_be_encoded_is_searched_alone():
+    surrogate = DistGP(DistributionEncoder(), steps=5).fit(past_tasks(4, 6, keep="sample"))
+    elsewhere = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, profile(np.eye(20), np.arange(20) % 2))
+    assert (surrogate.similarity(elsewhere) == 0).all()
+    assert np.isfinite(surrogate.posterior(elsewhere).predict(np.random.default_rng(0).random((3, 2)))).all()
+
+
+def test_categories_are_not_amounts():
+    codes = np.array([[0.0], [0.5], [1.0]] * 6)
+    tasks = [
+        EncodedTask(codes, np.tile([0.0, 1.0, 0.0], 6), np.array([True]), data(0.1, seed), f"t{seed}")
+        for seed in range(3)
+    ]
+    empty = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([True]), data(0.1, 9))
+    for name in ("dist-gp", "dist-blr"):
+        mean, _ = quick(name, 150).fit(tasks).posterior(empty).predict(np.array([[0.0], [0.5], [1.0]]))
+        assert mean.argmax() == 1
+
+
+@pytest.mark.parametrize(
+    "bad", [DistGP(scores="rank"), DistBLR(encoder="manual"), DistGP(kernel="linear"), DistGP(max_trials=0)]
+)
+def test_bad_parameters_are_named(bad):
+    with pytest.raises(ValueError, match=r"scores|encoder|kernel|max_trials"):
+        bad.fit([])
+
+
+# -- thinning --------------------------------------------------------------------------------------
+
+
+def test_thinning_keeps_the_best_and_spreads():
+    past = Past.of(past_tasks(2, 30), "standardise")
+    rank = past.spread_order(np.ones(2))
+    for task in range(2):
+        rows = np.flatnonzero(past.owner == task)
+        assert sorted(rank[rows]) == list(range(30))
+        assert rows[rank[rows] == 0] == rows[np.argmax(past.z[rows])]
+        chosen = past.theta[rows[rank[rows] < 8]]
+        apart = np.sqrt(((chosen[:, None] - chosen[None]) ** 2).sum(-1)) + 9 * np.eye(8)
+        assert apart.min() > 0.15  # eight random points of the square have a pair closer than that
+
+
+def test_thinning_prefers_similar_tasks_and_changes_little():
+    tasks = past_tasks(8, 40)
+    exact = quick("manual-gp", 100).fit(tasks)
+    thin = clone(exact).set_params(max_trials=100).fit(tasks)
+    alike = thin.similarity(target())
+    rows = thin._telling(alike)
+    assert len(rows) == 100
+    counts = np.bincount(thin.past_.owner[rows], minlength=8)
+    assert counts[alike.argmax()] > counts[alike.argmin()]
+    theta = np.random.default_rng(0).random((300, 2))
+    full, part = (s.posterior(target()).predict(theta)[0] for s in (exact, thin))
+    assert np.corrcoef(full, part)[0, 1] > 0.97
+
+
+# -- state -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoder", [PairEncoder(), PairEncoder(rows="sketch"), ManualEncoder(), TaskIndex()])
+@pytest.mark.parametrize("kind", [DistGP, DistBLR])
+def test_state_round_trip(kind, encoder):
+    fitted = kind(encoder, steps=5).fit(past_tasks(4, 6, keep="sample"))
+    state = fitted.state()
+    assert all(array.dtype.kind in "biufU" for array in state.values())
+    back = kind(encoder, steps=5).from_state(pickle.loads(pickle.dumps(state)))
+    points = np.random.default_rng(1).random((5, 2))
+    for today in (target(), target(trials=3)):
+        np.testing.assert_array_equal(back.similarity(today), fitted.similarity(today))
+        for ours, theirs in zip(
+            back.posterior(today).predict(points), fitted.posterior(today).predict(points), strict=True
+        ):
+            np.testing.assert_array_equal(ours, theirs)
+    assert back.task_ids == fitted.task_ids == ["t0", "t1", "t2", "t3"]
+
+
+@pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp"])
+def test_training_goes_on_from_an_earlier_model(name):
+    tasks = past_tasks(9)
+    earlier = quick(name, 50).fit(tasks[:8])
+    warm = quick(name, 0).fit(tasks, warm_from=earlier)
+    cold = quick(name, 0).fit(tasks)
+    for key, weight in warm.trained_.items():
+        assert torch.equal(weight, earlier.trained_[key])
+    assert any(not torch.equal(cold.trained_[key], weight) for key, weight in warm.trained_.items())
+
+
+def test_the_same_seed_gives_the_same_model():
+    one, two = (quick("dist-gp").fit(past_tasks()).posterior(target()) for _ in range(2))
+    theta = np.random.default_rng(0).random((5, 2))
+    np.testing.assert_array_equal(one.predict(theta)[0], two.predict(theta)[0])
