@@ -72,7 +72,7 @@ class DistributionEncoder(Encoder):
         hidden: int = 20,
         features: int = 10,
         standardise: bool = True,
-        batch_size: int = 250,
+        batch_size: int = 500,
         random_state: int = 0,
     ):
         self.parts = parts

@@ -31,7 +31,7 @@ class DistGP(JointSurrogate):
         scores: str = "standardise",
         kernel: str = "matern32",
         steps: int = 200,
-        learning_rate: float = 0.003,
+        learning_rate: float = 0.002,
         max_batch: int = 150,
         ard: float = 1.0,
         max_trials: int = 600,
