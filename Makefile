@@ -16,7 +16,7 @@ CONFIG  := setup.cfg pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest lint bench-plain clean
+.PHONY: help demo test test-oldest lint bench-plain bench-transfer clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -38,6 +38,12 @@ lint: $(VENV)/.installed-dev  ## ruff and mypy
 
 bench-plain: $(VENV)/.installed-bench  ## the optimiser without an archive, beside others
 	$(VENV)/bin/python -m benchmarks.plain_bo
+
+bench-transfer: $(VENV)/.installed-bench  ## transfer: first trials, proteins, and the time a model takes (hours)
+	$(THREADS) $(VENV)/bin/python -m benchmarks.evaluations
+	$(THREADS) $(VENV)/bin/python -m benchmarks.first_trial
+	$(THREADS) $(VENV)/bin/python -m benchmarks.protein --report docs/results/protein.md
+	$(VENV)/bin/python -m benchmarks.meta_model
 
 clean:  ## remove the environments in this folder, caches and builds
 	rm -rf .venv .venv-oldest build dist sktransfer.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

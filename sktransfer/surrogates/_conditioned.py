@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import solve_triangular
 
 from sktransfer.surrogates._past import Level
 
@@ -51,7 +51,7 @@ class Conditioned:
     def __init__(self, prior: Prior, theta: np.ndarray, y: np.ndarray, level: Level):
         self._prior, self._theta = prior, theta
         m, _, S = prior.moments(theta, theta)
-        self._L = cholesky(S + (prior.noise + _JITTER) * np.eye(len(y)), lower=True)
+        self._L = np.linalg.cholesky(S + (prior.noise + _JITTER) * np.eye(len(y)))
         ones, means, residuals = (self._whiten(v) for v in (np.ones(len(y)), m, y - level.shift))
         grid = _GRID if level.log_scale_std and len(y) else np.zeros(1)
         scales = np.exp(level.log_scale + level.log_scale_std * grid)
@@ -64,10 +64,11 @@ class Conditioned:
         moved = level.shift_std**2 / b * (ones @ (residuals / b - means)) / (1 + information)
         self._shift = float(level.shift + moved)
         self.level_std = float(level.shift_std / np.sqrt(1 + information))
-        self._a = cho_solve((self._L, True), (y - self._shift) / b - m)
+        self._a = self._whiten(self._whiten((y - self._shift) / b - m), transposed=True)
 
-    def _whiten(self, v: np.ndarray) -> np.ndarray:
-        return solve_triangular(self._L, v, lower=True)
+    def _whiten(self, v: np.ndarray, transposed: bool = False) -> np.ndarray:
+        """L^-1 v; without trials there is nothing to solve, and some versions of scipy would not."""
+        return solve_triangular(self._L, v, lower=True, trans=int(transposed)) if len(v) else v
 
     def _log_density(self, white: np.ndarray, ones: np.ndarray, spread: float, b: float) -> float:
         """log p(y | b), a integrated out: K + spread² 11', by the matrix determinant lemma, scaled by b."""

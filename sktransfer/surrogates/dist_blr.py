@@ -27,7 +27,34 @@ N_REFERENCE = 50  # past settings at which two tasks are compared
 
 
 class DistBLR(JointSurrogate):
-    """Bayesian linear regression on a network, for archives too large for a Gaussian process."""
+    """Bayesian linear regression on a network, for archives too large for a Gaussian process.
+
+    Needs past tasks with a profile. Linear in their trials; its first trial is one of the past tasks' best
+    settings, by the lower confidence bound, because a network does not extrapolate well.
+
+    Parameters
+    ----------
+    encoder : Encoder or None
+        As in `DistGP`: ``ManualEncoder()`` makes it the papers' manualBLR, ``TaskIndex()`` their multiBLR.
+    scores, n_initial, random_state
+        As in `DistGP`.
+    layers : tuple of int
+        Units of the network's tanh layers; the last is the number of features of the regression.
+    steps, learning_rate : int, float
+        Adam steps, and the rate of the encoder's weights.
+    max_batch : int
+        Trials that a training step sees; where the past has more, each step draws some of at least 20 tasks.
+    n_settings : int
+        Best settings of each past task that the first trial may be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> past = EncodedTask(np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2]), np.array([False]))
+    >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
+    >>> DistBLR(steps=20, n_settings=1).fit([past]).first_choices(target)
+    array([[0.4]])
+    """
 
     _own_rate = 0.01
 

@@ -17,13 +17,57 @@ import torch
 from sktransfer._torch import single_thread, tensor
 from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood
 from sktransfer.surrogates._joint import JointSurrogate
+from sktransfer.surrogates.base import EncodedTask
 from sktransfer.surrogates.gp import default_priors
 
 _JITTER = 1e-6
 
 
 class DistGP(JointSurrogate):
-    """Gaussian process on the product of configurations and data sets."""
+    """Gaussian process on the product of configurations and data sets.
+
+    Needs past tasks with a profile. Its first trial, before anything was evaluated, is the maximum of the
+    lower confidence bound of what the past says about data like these. Training costs O(steps max_batch³),
+    a proposal O(max_trials²) for each candidate, both whatever the size of the archive. Prefer it up to some
+    hundred past tasks; `DistBLR` is linear in all of their trials.
+
+    Parameters
+    ----------
+    encoder : Encoder or None
+        What turns a data set into a vector; None is ``PairEncoder()``. With ``ManualEncoder()`` this is the
+        papers' manualGP, with ``TaskIndex()`` their multiGP.
+    scores : {"standardise", "raw"}
+        Whether each task's scores are brought to mean 0 and variance 1, or are on one scale already.
+    kernel : {"matern32", "matern52", "se"}
+        Of both factors.
+    steps, learning_rate : int, float
+        Adam steps, and the rate of the encoder's weights. A longer or faster training fits the past tasks
+        better and new ones worse, where there are few.
+    max_batch : int
+        Trials that a training step sees; where the past has more, each step draws some of at least 20 tasks.
+    max_trials : int
+        Trials that the exact Gaussian process is conditioned on. Where the past has more, the most telling
+        trials of each task are taken, the more the more similar it is; see `Past.spread_order`.
+    relevance_spread : float
+        How much the lengthscales of the vector's columns may differ: standard deviation of their logarithms.
+    n_initial : int
+        Space-filling trials where there is no past.
+    random_state : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sktransfer import profile
+    >>> from sktransfer.surrogates import EncodedTask
+    >>> rng = np.random.default_rng(0)
+    >>> theta, data = rng.random((10, 1)), profile(rng.random((20, 2)))
+    >>> past = EncodedTask(theta, -abs(theta[:, 0] - 0.3), np.array([False]), data, "a")
+    >>> surrogate = DistGP(steps=20).fit([past])
+    >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]), data)
+    >>> mean, std = surrogate.posterior(target).predict(np.array([[0.3], [0.9]]))
+    >>> bool(mean[0] > mean[1]), surrogate.similarity(target).round(2).tolist()
+    (True, [1.0])
+    """
 
     def __init__(
         self,
@@ -33,7 +77,7 @@ class DistGP(JointSurrogate):
         steps: int = 200,
         learning_rate: float = 0.002,
         max_batch: int = 150,
-        ard: float = 1.0,
+        relevance_spread: float = 1.0,
         max_trials: int = 600,
         n_initial: int = 4,
         random_state: int = 0,
@@ -45,7 +89,7 @@ class DistGP(JointSurrogate):
         self.learning_rate = learning_rate
         self.max_batch = max_batch
         self.max_trials = max_trials
-        self.ard = ard
+        self.relevance_spread = relevance_spread
         self.n_initial = n_initial
         self.random_state = random_state
 
@@ -58,18 +102,16 @@ class DistGP(JointSurrogate):
 
     def _setup(self, psi: np.ndarray, rng: np.random.Generator) -> None:
         d, q = self.past_.theta.shape[1], psi.shape[1]
-        self.d_, self.q_ = d, q
         # Two average tasks are one lengthscale apart, whatever the units of psi.
-        spread = np.sqrt(2 * psi.var(axis=0).sum())
+        self.spread_ = max(float(np.sqrt(2 * psi.var(axis=0).sum())), 1e-3)
         self.trained_ = {
             "theta": tensor(np.log(np.full(d, default_priors(d).lengthscale.median))),
-            "reach": tensor(np.log(np.array(max(spread, 1e-3)))),
+            "reach": tensor(np.array(np.log(self.spread_))),
             "psi": tensor(np.zeros(q)),
             "signal": tensor(np.zeros(())),
             "noise": tensor(np.array(np.log(0.05))),
             "mean": tensor(np.zeros(())),
         }
-        self.psi_scale_ = float(max(spread, 1e-3))
         for weight in self.trained_.values():
             weight.requires_grad_(True)
 
@@ -98,8 +140,8 @@ class DistGP(JointSurrogate):
         own, priors = self.trained_, default_priors(self.past_.theta.shape[1])
         log_prior = (
             priors.lengthscale.log_density(own["theta"])
-            + LogNormal(self.psi_scale_, 1.0).log_density(own["reach"])
-            + LogNormal(1.0, self.ard).log_density(own["psi"])
+            + LogNormal(self.spread_, 1.0).log_density(own["reach"])
+            + LogNormal(1.0, self.relevance_spread).log_density(own["psi"])
             + priors.signal.log_density(own["signal"])
             + LogNormal(0.05, 1.5).log_density(own["noise"])
         )
@@ -125,6 +167,16 @@ class DistGP(JointSurrogate):
         if self._order is None:
             self._order = self.past_.spread_order(np.exp(self.trained_["theta"].detach().numpy()))
         return self._order
+
+    def basis(self, target: EncodedTask) -> list[str]:
+        """What each past task was compared by, and how many of its trials there was room for."""
+        words, owner = super().basis(target), self.past_.owner
+        psi = self._target_psi(target) if self._has_past and len(owner) > self.max_trials else None
+        if psi is None:
+            return words
+        used = np.bincount(owner[self._telling(self._alike(psi))], minlength=len(words))
+        there = np.bincount(owner, minlength=len(words))
+        return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
 
     def _alike(self, psi: np.ndarray) -> np.ndarray:
         with torch.no_grad(), single_thread():

@@ -331,6 +331,7 @@ def test_thinning_prefers_similar_tasks_and_changes_little():
     alike = thin.similarity(target())
     rows = thin._telling(alike)
     assert len(rows) == 100
+    assert thin.basis(target())[0].endswith(" of its 40 trials")
     counts = np.bincount(thin.past_.owner[rows], minlength=8)
     assert counts[alike.argmax()] > counts[alike.argmin()]
     theta = np.random.default_rng(0).random((300, 2))
