@@ -11,6 +11,7 @@ import math
 import time
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from joblib import effective_n_jobs
@@ -210,10 +211,9 @@ class Run:
 
     def _look_at_data(self) -> DatasetProfile:
         if self._profile is None:
-            assert self.archive is not None
             try:
                 around = enclosing_data()
-                self._profile = profile(self._X, self._y, keep=self.archive.keep, enclosing=around)
+                self._profile = profile(self._X, self._y, keep="sample", enclosing=around)
             except Exception as error:
                 warnings.warn(
                     f"The data could not be profiled ({error!r}); the search goes on without the past.",
@@ -221,6 +221,15 @@ class Run:
                 )
                 self._profile = DatasetProfile("unsupervised", 0)  # its rows are not known: nobody uses it
         return self._profile
+
+    def _profile_to_keep(self) -> DatasetProfile:
+        """The profile, with a sample of the rows only where the archive is to have one."""
+        known = self._look_at_data()
+        return (
+            known
+            if self.archive is not None and self.archive.keep == "sample"
+            else replace(known, sample=None)
+        )
 
     def _ask_archive(self) -> Selection:
         if self.archive is None:
@@ -249,12 +258,12 @@ class Run:
         return rows + [source(task, None, None, 0, reason) for task, reason in self._selection.refused]
 
     def task(self, complete: bool) -> Task:
-        """The record of the trials so far; without an archive nothing is known of the data."""
+        """The record of the trials so far."""
         others = dict.fromkeys(metric for trial in self.trials for metric in trial.metrics)
         return Task.from_trials(
             self.space,
             self.trials,
-            None if self.archive is None else self._look_at_data(),
+            self._profile_to_keep(),
             metrics=(self._metric_name, *others),
             versions=library_versions(),
             complete=complete,

@@ -35,6 +35,7 @@ MAX_TARGETS = 10
 MAX_ROWS = 500
 N_FEATURES = 64
 DIGITS = 5
+CLIP = 5.0
 WIDTHS = 2.0 ** np.arange(-3, 8)  # g_j: from kernels that see everything to kernels that see one neighbour
 
 
@@ -76,6 +77,7 @@ def sketch(Z: np.ndarray, target: np.ndarray | None, classes: bool) -> dict[str,
         return None
     rows = _spread_rows(Z)
     Z, T = Z[rows], T[rows]
+    Z = np.clip(Z, -CLIP, CLIP)  # a row far out is one row
     parts = {"pairs": _pairs(Z, T), "kernels": _kernels(Z, T)}
     return {"format": SKETCH_FORMAT} | {name: part.round(DIGITS).tolist() for name, part in parts.items()}
 

@@ -145,23 +145,34 @@ class TransferOptimizer:
         >>> found.params, found.note
         ({'C': 1.0}, 'nothing similar: these are the defaults')
         """
+        if n < 1:
+            raise ValueError(f"n={n!r} must be at least 1.")
         if not self.learned:
             self.learn()
         data = self.profile if X is None else profile(X, y, keep="sample")
         fresh = TransferOptimizer(self.space, self.tasks, profile=data, random_state=self._seed)
         fresh.surrogate, fresh.learned = self.surrogate, True
         similarity = fresh.similarity()
-        alike = np.ones(len(self.tasks)) if similarity is None else similarity
-        order = [i for i in np.argsort(-alike, kind="stable") if alike[i] >= SIMILAR]
-        if not (order and self.surrogate.transfers):
+        alike = np.full(len(self.tasks), np.nan) if similarity is None else similarity
+        order = [i for i in np.argsort(-alike, kind="stable") if not alike[i] < SIMILAR]
+        belief = fresh._belief()  # before the first suggestion counts as a trial under way
+        found = fresh.propose(n) if order and self.surrogate.transfers else []
+        if not any(proposal.origin.startswith(("model", "task")) for proposal in found):
             return fresh._suggest_defaults(n, defaults)
         sources = tuple((self.tasks[i].id, float(alike[i])) for i in order[:MAX_SOURCES])
         note = f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
-        return [Suggestion(p.params, p.mean, p.std, sources, note) for p in fresh.propose(n)]
+        suggestions = []
+        for proposal in found:
+            code = self.space.encode([proposal.params])
+            mean, std = (math.nan, math.nan) if belief is None else belief.predict(code)
+            suggestions.append(Suggestion(proposal.params, mean, std, sources, note))
+        return suggestions if belief is None else sorted(suggestions, key=lambda each: -each.mean)
 
     def _suggest_defaults(self, n: int, defaults: Mapping[str, Any] | None) -> list[Suggestion]:
         self.surrogate = make_surrogate("gp")  # which fills the space while it knows nothing
+        self._seen.clear()
         found = [dict(defaults)] if defaults else []
+        self._seen |= {params_identity(params) for params in found}
         found += self.ask(n - len(found)) if n > len(found) else []
         unknown = (math.nan, math.nan, ())
         notes = ["nothing similar: these are the defaults"] if defaults else []
@@ -235,7 +246,7 @@ class TransferOptimizer:
 
     def _explore(self, members: Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
         """A configuration from where nothing is known."""
-        if members is None and self.surrogate.n_initial_:
+        if members is None and self.surrogate.n_initial:
             filling = self.space.decode(self.space.from_cube(self._space_filling(self._asked)))
             if params := self._first_new(filling):
                 return params, "space-filling"

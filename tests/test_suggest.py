@@ -99,6 +99,29 @@ def test_a_search_without_an_archive_suggests_from_its_own_trials():
     assert set(found.params) == {"C", "gamma"}
 
 
+def test_later_suggestions_are_as_uncertain_as_the_first(archive):
+    found = suggest(SVC(), SPACE, *data(99), n=4, archive=archive, surrogate=quick(), random_state=0)
+    assert [each.mean for each in found] == sorted((each.mean for each in found), reverse=True)
+    assert min(each.std for each in found) > 0.3 * max(each.std for each in found)
+
+
+def test_a_method_that_knows_nothing_of_new_data_says_so(archive):
+    [found] = suggest(SVC(), SPACE, *data(99), archive=archive, surrogate="multi-gp", random_state=0)
+    assert found.note == "nothing similar: these are the defaults"
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_at_least_one(n):
+    with pytest.raises(ValueError, match="at least 1"):
+        suggest(SVC(), SPACE, *data(99), n=n, archive=None)
+
+
+def test_its_own_data_are_refused_without_an_archive_too():
+    search = TransferSearchCV(SVC(), SPACE, n_iter=3, archive=None, surrogate=quick(), random_state=0)
+    [found] = search.fit(*data(98)).suggest(*data(98))
+    assert found.sources == ()
+
+
 def test_on_an_optimiser(archive):
     optimizer = TransferOptimizer(SPACE, list(archive), surrogate=quick(), random_state=0)
     [found] = optimizer.suggest(*data(99))

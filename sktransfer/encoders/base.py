@@ -53,9 +53,11 @@ class Encoder(BaseEstimator):
         raise TypeError(f"{type(self).__name__} must define basis.")
 
     def transform(self, profiles: Sequence[Any]) -> np.ndarray:
-        """Vectors of the data sets; rows of NaN for those that cannot be encoded; (m, q)."""
+        """Vectors of the data sets, NaN for those that cannot be encoded; (m, q), q = 0 if none can."""
         inputs = [self.read(profile) for profile in profiles]
         readable = [number for number, each in enumerate(inputs) if each is not None]
+        if not readable:
+            return np.full((len(inputs), 0), np.nan)
         with torch.no_grad(), single_thread():
             known = self.embed([inputs[number] for number in readable]).numpy()
         vectors = np.full((len(inputs), known.shape[1]), np.nan)
@@ -105,6 +107,13 @@ class Encoder(BaseEstimator):
         self.restore({name: state[f"constant.{name}"] for kind, _, name in named if kind == "constant"})
         self.start_from(state)
         return self
+
+    def reads_like(self, other: Encoder) -> bool:
+        """Whether the columns of both encoders' vectors mean the same."""
+        ours, theirs = (
+            {k: v for k, v in e.constants().items() if k.endswith("names")} for e in (self, other)
+        )
+        return ours.keys() == theirs.keys() and all(np.array_equal(ours[k], theirs[k]) for k in ours)
 
     def start_from(self, state: dict[str, np.ndarray]) -> bool:
         """Begin with the weights of an earlier state, if they are of the same shapes; say whether."""

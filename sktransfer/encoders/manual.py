@@ -37,7 +37,8 @@ class ManualEncoder(Encoder):
 
     def fit(self, profiles: Sequence[Any]) -> ManualEncoder:
         known = [{} if profile is None else profile.meta_features for profile in profiles]
-        names = sorted(name for name in set().union(*known) if not name.startswith(tuple(self.without)))
+        left_out = (self.without,) if isinstance(self.without, str) else tuple(self.without)
+        names = sorted(name for name in set().union(*known) if not name.startswith(left_out))
         table = np.array([[features.get(name, np.nan) for name in names] for features in known], dtype=float)
         table = table.reshape(len(known), len(names))
         seen = np.isfinite(table)

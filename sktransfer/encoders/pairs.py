@@ -197,7 +197,7 @@ def _sketch(profile: Any) -> np.ndarray | None:
 def _standard_rows(profile: Any) -> tuple[np.ndarray, np.ndarray] | None:
     """Z and T of the kept rows; None if there are none, or if no column varies."""
     sample = getattr(profile, "sample", None)
-    if sample is None:
+    if sample is None or not len(sample["X"]):
         return None
     Z, _ = standardise(sample["X"])
     y = sample["y"]

@@ -59,6 +59,8 @@ class Guarded:
 
 def guard(past: Conditioned, gp: GaussianProcess, theta: np.ndarray, y: np.ndarray, level: Level) -> Guarded:
     """Weigh what the past believes against a GP on the trials alone, with one guess of the scale for both."""
+    if level.shift_std == 0:  # all tasks share one scale, they say; the trials alone need not believe it
+        level = Level(level.shift, 3 * float(np.exp(level.log_scale)), level.log_scale, 1.0)
     alone = Conditioned(Alone(gp), theta, y, level)
     log_odds = PRIOR_LOG_ODDS + past.log_evidence - alone.log_evidence
     return Guarded(past, alone, float(1 / (1 + np.exp(-np.clip(log_odds, -50, 50)))))

@@ -59,7 +59,11 @@ class JointSurrogate(Surrogate):
         self.encoder_: Encoder = clone(self.encoder) if self.encoder is not None else PairEncoder()
         self.encoder_.fit([task.profile for task in tasks])
         inputs = [self.encoder_.read(self._key(i, task.profile)) for i, task in enumerate(tasks)]
-        self.readable_ = np.array([each is not None for each in inputs], dtype=bool)
+        # Those that can be compared and have something to say.
+        self.readable_ = np.array(
+            [each is not None and len(task.z) > 0 for each, task in zip(inputs, tasks, strict=True)],
+            dtype=bool,
+        )
         self.basis_ = np.array([self.encoder_.basis(task.profile) for task in tasks], dtype=str)
         rows = [_n_rows(task.profile) for task in tasks]
         self.largest_ = float(max(rows, default=1.0))
@@ -88,7 +92,8 @@ class JointSurrogate(Surrogate):
 
     def _train(self, inputs: list[Any], warm_from: Surrogate | None) -> None:
         rng = np.random.default_rng(self.random_state)
-        usable = [i for i in range(len(inputs)) if self.readable_[i] and (self.past_.owner == i).any()]
+        usable = np.flatnonzero(self.readable_).tolist()
+        n_trials = int(self.readable_[self.past_.owner].sum())
         with single_thread():
             first = self._psi(usable, inputs).detach().numpy()
             self._setup(first, np.random.default_rng(self.random_state))
@@ -105,7 +110,7 @@ class JointSurrogate(Surrogate):
                     psi = torch.cat([psi, self._psi(chosen, inputs, rng)])
                     owner = owner + len(chosen) * rng.integers(2, size=len(owner))
                 value = self._loss(tensor(self.past_.theta[rows]), tensor(self.past_.z[rows]), owner, psi)
-                share = len(self.past_.z) / len(rows)
+                share = n_trials / len(rows)
                 return share * value + self.encoder_.penalty() + self._penalty()
 
             groups = [
@@ -135,7 +140,7 @@ class JointSurrogate(Surrogate):
         if len(rows) <= self.max_batch:
             return usable, rows
         order = rng.permutation(usable)
-        quota = max(2, self.max_batch // 20)  # of one task; so at least 20 tasks are compared
+        quota = max(2, self.max_batch // min(20, len(usable)))  # of one task, so that many are compared
         taken: list[np.ndarray] = []
         chosen: list[int] = []
         room = self.max_batch
@@ -151,6 +156,9 @@ class JointSurrogate(Surrogate):
 
     def _start_from(self, warm_from: Surrogate | None) -> bool:
         if not isinstance(warm_from, type(self)) or not getattr(warm_from, "trained_", None):
+            return False
+        # Weights belong to what they were trained on: a task's own vector, a meta-feature's column.
+        if self.encoder_.needs_trials or not self.encoder_.reads_like(warm_from.encoder_):
             return False
         old = warm_from.trained_
         if any(name not in old or old[name].shape != new.shape for name, new in self.trained_.items()):
@@ -204,14 +212,14 @@ class JointSurrogate(Surrogate):
         """Belief about the target, from the past and from its own trials."""
         psi = self._target_psi(target) if self._has_past else None
         if psi is None:
-            return self.alone_.posterior(target)
+            return None if len(target.z) < self.n_initial else self.alone_.posterior(target)
         past, y, level = self._condition(psi, target)
         if not len(y):
             return past
         return guard(past, self.alone_.posterior(target), target.theta, y, level)
 
     def _condition(self, psi: np.ndarray, target: EncodedTask) -> tuple[Conditioned, np.ndarray, Any]:
-        level = self.past_.level(self._alike(psi), shared=self.scores == "raw")
+        level = self.past_.level(self._alike(psi), self.readable_, shared=self.scores == "raw")
         z, shift, scale = standardise(raise_floor(target.z) if self.scores != "raw" else target.z)
         y = shift + scale * z
         return Conditioned(self._prior(psi), target.theta, y, level), y, level
@@ -238,7 +246,7 @@ class JointSurrogate(Surrogate):
             return vectors[np.argsort(evidence)[::-1][:n]]
 
         rng = np.random.default_rng(self.random_state)
-        top = best_of(np.vstack([known.mean(axis=0), known])[:64], 4)
+        top = best_of(np.vstack([known.mean(axis=0), known]), 4)
         mixed = rng.dirichlet(np.ones(len(top)), 24) @ top
         return best_of(np.vstack([top, mixed]), 1)[0]
 
@@ -250,7 +258,10 @@ class JointSurrogate(Surrogate):
         return np.where(self.readable_, self._alike(psi), 0.0)
 
     def basis(self, target: EncodedTask) -> list[str]:
-        return [str(words) for words in self.basis_]
+        """What each past task was compared by; if less is known of today's data, that."""
+        today = self.encoder_.basis(target.profile)
+        less = today.startswith(("nothing", "sizes"))
+        return [f"{today} (of these data)" if less else str(words) for words in self.basis_]
 
     # -- state ---------------------------------------------------------------------------------
 

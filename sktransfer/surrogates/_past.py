@@ -68,19 +68,19 @@ class Past:
         """Number of tasks."""
         return len(self.ids)
 
-    def level(self, weights: np.ndarray, shared: bool) -> Level:
-        """Shift and scale of a new task, from those of the past ones by how alike they are.
+    def level(self, weights: np.ndarray, known: np.ndarray, shared: bool) -> Level:
+        """Shift and scale of a new task, from those of the past ones that are known, by how alike they are.
 
         With `shared` there is one scale for all and nothing to guess. Otherwise the spread is never
         below what one task alone would leave open.
         """
         if shared:
             return Level(float(self.shifts[0]), 0.0, float(np.log(self.scales[0])), 0.0)
-        weights = weights + 1e-3
-        shift, scale = np.average(self.shifts, weights=weights), np.average(self.scales, weights=weights)
-        logs = np.log(self.scales)
+        weights, shifts, scales = weights[known] + 1e-3, self.shifts[known], self.scales[known]
+        shift, scale = np.average(shifts, weights=weights), np.average(scales, weights=weights)
+        logs = np.log(scales)
         log_scale = np.average(logs, weights=weights)
-        shift_var = np.average((self.shifts - shift) ** 2, weights=weights) + scale**2
+        shift_var = np.average((shifts - shift) ** 2, weights=weights) + scale**2
         log_var = np.average((logs - log_scale) ** 2, weights=weights) + 0.25
         return Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
 

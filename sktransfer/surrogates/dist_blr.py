@@ -2,7 +2,7 @@
 
 Notation as in `_joint`; Y = v([theta, psi(D), s]), (N, D), v a network of three layers of tanh units;
 
-    z | beta ~ N(mean + Y beta, noise I),   beta ~ N(0, alpha I),   one beta for all tasks.
+    z | beta ~ N(Y beta, noise I),   beta ~ N(0, alpha I),   one beta for all tasks.
 
 With r = alpha / noise and the Cholesky factor L of I + r Y'Y everything is linear in N:
 log|K| = N log noise + 2 sum log L_jj,   z'K^-1 z = (z'z - r |L^-1 Y'z|²) / noise.
@@ -147,7 +147,8 @@ class DistBLR(JointSurrogate):
             vectors = tensor(np.vstack([psi, self.psi_]))
             k, m = len(theta), len(vectors)
             Y = self._features(theta.repeat(m, 1), vectors.repeat_interleave(k, dim=0)).reshape(m, k, -1)
-            Y = Y / Y.norm(dim=2, keepdim=True)
+            Y = Y - Y.mean(dim=(0, 1))  # what all tasks and settings have in common tells nothing apart
+            Y = Y / Y.norm(dim=2, keepdim=True).clamp_min(1e-12)
             return (Y[1:] * Y[0]).sum(dim=2).clamp(0, 1).mean(dim=1).numpy()
 
     def first_choices(self, target: EncodedTask) -> np.ndarray | None:

@@ -151,6 +151,7 @@ class DistGP(JointSurrogate):
 
     def _prepare(self) -> None:
         self._order: np.ndarray | None = None
+        self._factor: tuple[np.ndarray, torch.Tensor] | None = None  # of the last trials conditioned on
 
     def state(self) -> dict[str, np.ndarray]:
         arrays = super().state()
@@ -185,6 +186,17 @@ class DistGP(JointSurrogate):
     def _prior(self, psi: np.ndarray) -> _PastPrior:
         return _PastPrior(self, self._alike(psi))
 
+    def _root(self, rows: np.ndarray) -> torch.Tensor:
+        """The Cholesky factor of the covariance of some past trials, which is the same for every target."""
+        if self._factor is None or not np.array_equal(self._factor[0], rows):
+            tasks, owner = np.unique(self.past_.owner[rows], return_inverse=True)
+            theta, psi = tensor(self.past_.theta[rows]), tensor(self.psi_[tasks])
+            between = self._task_kernel(psi, psi)[owner][:, owner]
+            K = torch.exp(self.trained_["signal"]) * self._config_kernel(theta, theta) * between
+            noise = torch.exp(self.trained_["noise"]) + _JITTER
+            self._factor = rows, torch.linalg.cholesky(K + noise * torch.eye(len(rows), dtype=K.dtype))
+        return self._factor[1]
+
     def _telling(self, alike: np.ndarray) -> np.ndarray:
         """Trials the GP is conditioned on: all, or the most telling ones of the most similar tasks.
 
@@ -207,18 +219,13 @@ class _PastPrior:
     def __init__(self, model: DistGP, alike: np.ndarray):
         self._model = model
         past, own = model.past_, model.trained_
-        rows = model._telling(alike)
+        rows = model._telling(np.ones(len(alike)) if model.encoder_.needs_trials else alike)
         self._theta = tensor(past.theta[rows])
         self._alike = tensor(alike[past.owner[rows]])
         self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
         self._mean = float(own["mean"])
-        tasks, owner = np.unique(past.owner[rows], return_inverse=True)
         with single_thread():
-            psi = tensor(model.psi_[tasks])
-            between = model._task_kernel(psi, psi)[owner][:, owner]
-            K = self._signal * model._config_kernel(self._theta, self._theta) * between
-            K = K + (self.noise + _JITTER) * torch.eye(len(rows), dtype=K.dtype)
-            self._L = torch.linalg.cholesky(K)
+            self._L = model._root(rows)
             self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[:, 0]
         self._anchors: tuple[Any, torch.Tensor] | None = None
 

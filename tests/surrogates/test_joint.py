@@ -1,6 +1,7 @@
 """dist-gp, dist-blr and their configurations: mathematics, transfer, odd pasts, state."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -277,6 +278,9 @@ def test_odd_tasks_do_no_harm(name, with_others, task):
     surrogate = quick(name, 5).fit([task, *(past_tasks(3, 5) if with_others else [])])
     for today in (target(), target(trials=2), odd([np.nan, 0.3], None), odd([0.5, 0.5], data(0.1))):
         posterior = surrogate.posterior(today)
+        if posterior is None:  # nothing to learn from yet: the optimiser fills the space
+            assert surrogate.n_initial_ == 4
+            continue
         mean, std = posterior.predict(np.random.default_rng(0).random((6, 2)))
         assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
         assert np.isfinite(surrogate.similarity(today)).all()
@@ -286,7 +290,10 @@ def test_a_target_that_cannot_be_encoded_is_searched_alone():
     surrogate = DistGP(DistributionEncoder(), steps=5).fit(past_tasks(4, 6, keep="sample"))
     elsewhere = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, profile(np.eye(20), np.arange(20) % 2))
     assert (surrogate.similarity(elsewhere) == 0).all()
-    assert np.isfinite(surrogate.posterior(elsewhere).predict(np.random.default_rng(0).random((3, 2)))).all()
+    assert surrogate.posterior(elsewhere) is None
+    assert all("(of these data)" in words for words in surrogate.basis(elsewhere))
+    seen = replace(elsewhere, theta=np.random.default_rng(0).random((5, 2)), z=np.arange(5.0))
+    assert np.isfinite(surrogate.posterior(seen).predict(seen.theta)).all()
 
 
 def test_categories_are_not_amounts():
@@ -374,3 +381,24 @@ def test_the_same_seed_gives_the_same_model():
     one, two = (quick("dist-gp").fit(past_tasks()).posterior(target()) for _ in range(2))
     theta = np.random.default_rng(0).random((5, 2))
     np.testing.assert_array_equal(one.predict(theta)[0], two.predict(theta)[0])
+
+
+def test_few_tasks_fill_a_batch_as_many_do():
+    for n, trials in ((3, 60), (30, 60)):
+        surrogate = quick("manual-gp", 0).fit(past_tasks(n, trials))
+        _, rows = surrogate._batch(list(range(n)), np.random.default_rng(0))
+        assert len(rows) > 0.9 * surrogate.max_batch
+
+
+def test_weights_of_one_task_are_not_given_to_another():
+    tasks = past_tasks(6)
+    earlier = quick("multi-gp", 20).fit(tasks[:5])
+    assert not quick("multi-gp", 0).fit(tasks[1:])._start_from(earlier)
+
+
+def test_a_shared_scale_that_is_not_shared_is_overcome():
+    far = target(trials=12)
+    far = replace(far, z=500 + 40 * far.z)
+    surrogate = DistGP(ManualEncoder(), scores="raw", steps=40).fit(past_tasks())
+    mean, _ = surrogate.posterior(far).predict(far.theta)
+    assert np.abs(mean - far.z).max() < 20
