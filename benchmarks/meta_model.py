@@ -238,8 +238,7 @@ def report(training, proposals, reference: list[float], options: argparse.Namesp
         "",
         "## Training from nothing",
         "",
-        f"Median of {options.repeats}. The first in a process is slower, because torch imports its "
-        "optimisers on first use.",
+        f"Median of {options.repeats}.",
         "",
         *training_table(training, middle),
         "",

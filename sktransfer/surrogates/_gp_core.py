@@ -56,6 +56,18 @@ def differences(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> to
     return apart * apart
 
 
+def scaled_distances(
+    A: torch.Tensor, B: torch.Tensor, weights: torch.Tensor, categorical: np.ndarray
+) -> torch.Tensor:
+    """``differences(A, B) @ weights`` without the table of differences; (n, d), (m, d) -> (n, m)."""
+    numeric = torch.from_numpy(~categorical)
+    root = torch.sqrt(weights[numeric])
+    r2 = torch.cdist(A[:, numeric] * root, B[:, numeric] * root) ** 2
+    for column in np.flatnonzero(categorical):
+        r2 = r2 + (A[:, None, column] != B[None, :, column]) * weights[column]
+    return r2
+
+
 @dataclass(frozen=True)
 class LogNormal:
     """Prior of a positive hyperparameter: its log is normal."""
@@ -185,11 +197,7 @@ class GaussianProcess:
 
     def _covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         """(n, d), (m, d) -> (n, m)."""
-        numeric = torch.from_numpy(~self.categorical)
-        root = torch.sqrt(self._weights[numeric])
-        r2 = torch.cdist(A[:, numeric] * root, B[:, numeric] * root) ** 2
-        for column in np.flatnonzero(self.categorical):
-            r2 = r2 + (A[:, None, column] != B[None, :, column]) * self._weights[column]
+        r2 = scaled_distances(A, B, self._weights, self.categorical)
         return self._signal * KERNELS[self.kernel](r2)
 
     @torch.no_grad()

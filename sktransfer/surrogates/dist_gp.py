@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from sktransfer._torch import single_thread, tensor
-from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood
+from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood, scaled_distances
 from sktransfer.surrogates._joint import JointSurrogate
 from sktransfer.surrogates.base import EncodedTask
 from sktransfer.surrogates.gp import default_priors
@@ -122,8 +122,10 @@ class DistGP(JointSurrogate):
         )
 
     def _config_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-        squares = differences(A, B, self.past_.categorical)
-        return KERNELS[self.kernel](squares @ torch.exp(-2 * self.trained_["theta"]))
+        weights, categorical = torch.exp(-2 * self.trained_["theta"]), self.past_.categorical
+        if torch.is_grad_enabled():  # the quick way has no derivative where two rows are equal
+            return KERNELS[self.kernel](differences(A, B, categorical) @ weights)
+        return KERNELS[self.kernel](scaled_distances(A, B, weights, categorical))
 
     def _loss(
         self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
