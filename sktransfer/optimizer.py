@@ -81,7 +81,7 @@ class TransferOptimizer:
         self._pool: Pool | None = None
 
     def learn(self, warm_from: Surrogate | None = None) -> None:
-        """Fit the surrogate to the past tasks, from where an earlier one ended if given. `ask` does it too"""
+        """Fit the surrogate to the past tasks, going on from an earlier one if given. `ask` does it, too."""
         self.surrogate.fit([self._encode(task) for task in self.tasks], warm_from=warm_from)
         self.learned = True
 

@@ -1,9 +1,8 @@
 """`PairEncoder`: a learned embedding of tables with any number of columns and classes.
 
 Notation: Z standardised columns, (s, p); T standardised targets, (s, c), one for each class (one against the
-rest) or output; u the sketch, as its main components over the
-past tasks, (r,); h the handcrafted meta-features (sizes,
-landmarks, ...), without the covariances, which depend on the columns' units.
+rest) or output; u the sketch, as its main components over the past tasks, (r,); h the handcrafted
+meta-features (sizes, landmarks, ...), without the covariances, which depend on the columns' units.
 
 Two levels of a set network (as in Dataset2Vec, Jomaa et al. 2021): over the rows of one (feature, target)
 pair, then over the pairs,
@@ -13,8 +12,7 @@ pair, then over the pairs,
 blind to the order of rows, columns and labels and to the columns' units by its form. Where the rows are
 kept, phi, g and W are learned end to end, on fresh batches of rows; where they are not, the fixed random
 features of the sketch take the place of g(mean phi), and W is learned on top of them. With h, the surrogate
-weighs what it learns against what is known to matter ("in conjunction with handcrafted meta-features", Law
-et al. 2019, section 4.3).
+weighs what it learns against what is known to matter, as Law et al. 2019 propose at the end of section 4.
 """
 
 from __future__ import annotations

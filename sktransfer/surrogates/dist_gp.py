@@ -130,9 +130,8 @@ class DistGP(JointSurrogate):
     def _loss(
         self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
     ) -> torch.Tensor:
-        tasks = torch.eye(len(psi), dtype=psi.dtype)[
-            torch.from_numpy(owner)
-        ]  # (n, m): a product, not a gather
+        # (n, m) indicators: the gradient of a product is quicker than that of a gather
+        tasks = torch.eye(len(psi), dtype=psi.dtype)[torch.from_numpy(owner)]
         C = self._config_kernel(theta, theta) * (tasks @ self._task_kernel(psi, psi) @ tasks.T)
         noise = torch.exp(self.trained_["noise"]) + _JITTER
         K = torch.exp(self.trained_["signal"]) * C + noise * torch.eye(len(z), dtype=z.dtype)
@@ -203,8 +202,11 @@ class DistGP(JointSurrogate):
         """Trials the GP is conditioned on: all, or the most telling ones of the most similar tasks.
 
         A task's share of the room is in proportion to its squared similarity, for that is how much of the
-        target's variance it can explain; within a task see `Past.spread_order`.
+        target's variance it can explain; within a task see `Past.spread_order`. While a target's vector is
+        still looked for, all tasks count alike: every vector is then tried on the same trials.
         """
+        if self.encoder_.needs_trials:
+            alike = np.ones(len(alike))
         past = self.past_
         rows = np.flatnonzero(self.readable_[past.owner])
         if len(rows) <= self.max_trials:
@@ -221,7 +223,7 @@ class _PastPrior:
     def __init__(self, model: DistGP, alike: np.ndarray):
         self._model = model
         past, own = model.past_, model.trained_
-        rows = model._telling(np.ones(len(alike)) if model.encoder_.needs_trials else alike)
+        rows = model._telling(alike)
         self._theta = tensor(past.theta[rows])
         self._alike = tensor(alike[past.owner[rows]])
         self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
