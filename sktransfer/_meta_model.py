@@ -12,7 +12,7 @@ from sktransfer.archive import Archive
 from sktransfer.optimizer import TransferOptimizer
 from sktransfer.surrogates import Surrogate
 
-STATE_FORMAT = 1
+STATE_FORMAT = 2
 """To be raised when a surrogate's state, or how it is trained, changes: cached models are then not found."""
 
 

@@ -5,15 +5,29 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import qmc
 
 from sktransfer._values import params_identity
-from sktransfer.acquisition import log_expected_improvement, lower_confidence_bound
+from sktransfer.acquisition import (
+    confined,
+    log_expected_improvement,
+    lower_confidence_bound,
+    maximise,
+    sample,
+    thompson,
+)
+from sktransfer.profile import DatasetProfile
 from sktransfer.space import Space
-from sktransfer.surrogates import Posterior
+from sktransfer.space.past import encode_past
+from sktransfer.surrogates import EncodedTask, Posterior, Region, Surrogate
+from sktransfer.task import Task, Trial
+
+N_DRAWN = 1024  # configurations that a Thompson draw chooses from
 
 
 @dataclass(frozen=True)
@@ -50,15 +64,45 @@ class Suggestion:
 
 @dataclass(frozen=True)
 class Belief:
-    """A posterior, and the score to beat if there is one."""
+    """A posterior, the value to beat if there is one, and how and where the surrogate wants to search."""
 
     posterior: Posterior
     best: float | None
+    draws: bool = False
+    region: Region | None = None
+
+    @classmethod
+    def of(cls, surrogate: Surrogate, target: EncodedTask) -> Belief | None:
+        """What a surrogate believes about a target; None if it has no belief."""
+        posterior = surrogate.posterior(target)
+        if posterior is None:
+            return None
+        best = float(np.nanmax(target.z)) if len(target.z) else None
+        best = getattr(posterior, "incumbent", best)  # where the posterior has a scale of its own
+        return cls(posterior, best, surrogate.draws(target), surrogate.region(target))
 
     def predict(self, code: np.ndarray) -> tuple[float, float]:
         """Mean and standard deviation of one configuration's score, (1, d), with that of the common level."""
-        [mean], [std] = self.posterior.predict(code)
+        [mean], [std] = self.scores(code)
         return float(mean), math.hypot(std, getattr(self.posterior, "level_std", 0.0))
+
+    def scores(self, codes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the scores, on their own scale; (n, d) -> (n,), (n,)."""
+        mean, std = self.posterior.predict(codes)
+        translate = getattr(self.posterior, "to_scores", None)
+        return (mean, std) if translate is None else translate(mean, std)
+
+    def ranked(self, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Codes that can be enumerated, in the order in which they should be tried; (n, d) -> (n,), int."""
+        value = partial(thompson, self.posterior, rng=rng) if self.draws else self.acquisition
+        return np.argsort(-confined(value, self.region)(codes), kind="stable")
+
+    def candidates(self, space: Space, near: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Codes worth trying, best first; -> (k, d)."""
+        if self.draws:
+            codes = sample(space, rng, N_DRAWN, self.region)
+            return codes[self.ranked(codes, rng)[:64]]
+        return maximise(self.acquisition, space, rng, near=near, region=self.region)
 
     def acquisition(self, theta: np.ndarray) -> np.ndarray:
         """How much a trial promises; (n, d) -> (n,)."""
@@ -88,9 +132,12 @@ class Pool:
         """Indices of the members that are not in `seen`."""
         return [i for i, key in enumerate(self._keys) if key not in seen]
 
-    def nearest(self, code: np.ndarray) -> dict[str, Any]:
-        apart = np.where(self._categorical, self.codes != code, np.abs(self.codes - code))
-        return self.params[int(apart.sum(axis=1).argmin())]
+    def nearest(self, code: np.ndarray, among: Sequence[int] | None = None) -> dict[str, Any]:
+        """The member nearest to a code, of all or of some."""
+        among = range(len(self.params)) if among is None else among
+        codes = self.codes[among]
+        apart = np.where(self._categorical, codes != code, np.abs(codes - code))
+        return self.params[among[int(apart.sum(axis=1).argmin())]]
 
 
 def as_seed(random_state: Any) -> int:
@@ -103,3 +150,44 @@ def as_seed(random_state: Any) -> int:
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31 - 1))
     return int(random_state.randint(2**31 - 1))
+
+
+def scores_of(trials: Sequence[Trial]) -> np.ndarray:
+    return np.array([trial.score for trial in trials], dtype=float)
+
+
+def metrics_of(trials: Sequence[Trial]) -> dict[str, np.ndarray]:
+    """Everything else that was measured of the trials, by name, NaN where it was not; (n,) each."""
+    names = dict.fromkeys(name for trial in trials for name in trial.metrics)
+    found = {n: np.array([trial.metrics.get(n, math.nan) for trial in trials], dtype=float) for n in names}
+    return found | {"fit_time": np.array([trial.fit_time for trial in trials], dtype=float)}
+
+
+def encode_task(space: Space, task: Task) -> EncodedTask:
+    """A past task in today's coordinates."""
+    codes, kept = encode_past(space, task)
+    past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
+    trials = [task.trials[i] for i in kept]
+    metrics = metrics_of(trials) | {task.metrics[0]: scores_of(trials)}
+    return EncodedTask(codes, scores_of(trials), space.categorical, past, task.id, metrics)
+
+
+def with_trials(target: EncodedTask, codes: np.ndarray, z: np.ndarray) -> EncodedTask:
+    """The target with further trials, of which only the score is known."""
+    unknown = np.full(len(z), math.nan)
+    return replace(
+        target,
+        theta=np.vstack([target.theta, codes]),
+        z=np.concatenate([target.z, z]),
+        metrics={name: np.append(values, unknown) for name, values in target.metrics.items()},
+    )
+
+
+def space_filling(space: Space, index: int, seed: int) -> np.ndarray:
+    """A point of the unit cube: the middle of every scale and the first category, then Sobol."""
+    if index == 0:
+        return np.where(space.categorical, 0.0, 0.5)[None]
+    engine = qmc.Sobol(space.n_columns, seed=seed)
+    if index > 1:
+        engine.fast_forward(index - 1)
+    return engine.random(1)

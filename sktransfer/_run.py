@@ -139,7 +139,8 @@ class Run:
             self._keep(batch, results)
         if self.optimizer is not None:
             for proposal, trial in zip(batch, self.trials[-len(batch) :], strict=True):
-                self.optimizer.tell(proposal.params, trial.score, cost=trial.fit_time)
+                metrics = trial.metrics | {self._metric_name: trial.score}
+                self.optimizer.tell(proposal.params, trial.score, cost=trial.fit_time, metrics=metrics)
 
     def _keep(self, batch: list[Proposal], results: Mapping[str, Any]) -> None:
         prefix = "mean_test_"

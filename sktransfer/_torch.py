@@ -50,4 +50,4 @@ def _blas() -> ThreadpoolController:
 
 def tensor(array: Any) -> torch.Tensor:
     """A float64 tensor on the CPU, sharing memory with the array where it can."""
-    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float64))
+    return torch.from_numpy(np.asarray(array, dtype=np.float64, order="C"))

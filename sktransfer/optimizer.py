@@ -10,18 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.stats import qmc
 
-from sktransfer._optimizer_parts import Belief, Pool, Proposal, Suggestion, as_seed
+from sktransfer._optimizer_parts import (
+    Belief,
+    Pool,
+    Proposal,
+    Suggestion,
+    as_seed,
+    encode_task,
+    metrics_of,
+    scores_of,
+    space_filling,
+    with_trials,
+)
 from sktransfer._values import params_identity, to_python
-from sktransfer.acquisition import maximise
+from sktransfer.acquisition import redraw
 from sktransfer.profile import DatasetProfile, profile
 from sktransfer.space import Space
-from sktransfer.space.past import encode_past
 from sktransfer.surrogates import EncodedTask, Surrogate, make_surrogate
 from sktransfer.task import Task, Trial
 
@@ -82,7 +90,7 @@ class TransferOptimizer:
 
     def learn(self, warm_from: Surrogate | None = None) -> None:
         """Fit the surrogate to the past tasks, going on from an earlier one if given. `ask` does it, too."""
-        self.surrogate.fit([self._encode(task) for task in self.tasks], warm_from=warm_from)
+        self.surrogate.fit([encode_task(self.space, task) for task in self.tasks], warm_from=warm_from)
         self.learned = True
 
     # -- ask -----------------------------------------------------------------------------------
@@ -230,15 +238,21 @@ class TransferOptimizer:
         """Maximise the acquisition among what is new; None if the search met nothing new."""
         if members is not None:
             fresh = members.fresh(self._seen)
-            return members.params[fresh[int(np.argmax(belief.acquisition(members.codes[fresh])))]]
+            chosen = fresh[int(belief.ranked(members.codes[fresh], rng)[0])]
+            if not self.surrogate.redraw:
+                return members.params[chosen]
+            moved = redraw(self.space, members.codes[[chosen]], self.surrogate.redraw, rng)[0]
+            return members.nearest(moved, among=fresh)
         target = self._target()
         if belief.best is None and (choices := self._first_choices(target)) is not None:
-            order = np.argsort(-belief.acquisition(choices), kind="stable")
+            order = belief.ranked(choices, rng)
             if params := self._first_new(self.space.decode(choices[order])):
                 return params
         near = target.theta[np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")[:5]]
-        candidates = self.space.decode(maximise(belief.acquisition, self.space, rng, near=near))
-        return self._first_new(candidates)
+        candidates = belief.candidates(self.space, near, rng)
+        if self.surrogate.redraw:
+            candidates = redraw(self.space, candidates, self.surrogate.redraw, rng)
+        return self._first_new(self.space.decode(candidates))
 
     def _first_choices(self, target: EncodedTask) -> np.ndarray | None:
         choices = self.surrogate.first_choices(target)
@@ -247,7 +261,11 @@ class TransferOptimizer:
     def _explore(self, members: Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
         """A configuration from where nothing is known."""
         if members is None and self.surrogate.n_initial:
-            filling = self.space.decode(self.space.from_cube(self._space_filling(self._asked)))
+            region = self.surrogate.region(self._target())
+            cube = space_filling(self.space, self._asked, self._seed)
+            filling = self.space.decode(
+                self.space.from_cube(cube if region is None else region.stretch(cube))
+            )
             if params := self._first_new(filling):
                 return params, "space-filling"
         if members is None:
@@ -264,18 +282,16 @@ class TransferOptimizer:
     def _first_new(self, candidates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         return next((params for params in candidates if params_identity(params) not in self._seen), None)
 
-    def _space_filling(self, index: int) -> np.ndarray:
-        """The middle of every scale with the first of every list of categories, then a Sobol sequence."""
-        if index == 0:
-            return np.where(self.space.categorical, 0.0, 0.5)[None]
-        engine = qmc.Sobol(self.space.n_columns, seed=self._seed)
-        if index > 1:
-            engine.fast_forward(index - 1)
-        return engine.random(1)
-
     # -- tell ----------------------------------------------------------------------------------
 
-    def tell(self, params: Mapping[str, Any], score: float, *, cost: float | None = None) -> None:
+    def tell(
+        self,
+        params: Mapping[str, Any],
+        score: float,
+        *,
+        cost: float | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> None:
         """Report the score of a configuration, whether it was asked for or not.
 
         Parameters
@@ -285,6 +301,8 @@ class TransferOptimizer:
             To be maximised; NaN or infinite means that the configuration failed.
         cost : float or None
             Seconds it took.
+        metrics : dict or None
+            What else was measured, to be maximised; for surrogates with several objectives.
         """
         params = {name: to_python(value) for name, value in params.items()}
         code = self.space.encode(params)
@@ -293,7 +311,8 @@ class TransferOptimizer:
         self._seen |= {key, params_identity(self.space.decode(code))}
         self._pending.pop(key, None)
         self._codes.append(code)
-        self._trials.append(Trial.make(params, score, fit_time=math.nan if cost is None else float(cost)))
+        seconds = math.nan if cost is None else float(cost)
+        self._trials.append(Trial.make(params, score, fit_time=seconds, metrics=dict(metrics or {})))
 
     def to_task(self) -> Task:
         """The record of what has been told so far."""
@@ -310,14 +329,9 @@ class TransferOptimizer:
         return self.surrogate.basis(self._target()) if self.learned else None
 
     def _target(self) -> EncodedTask:
-        z = np.array([trial.score for trial in self._trials], dtype=float)
-        codes = np.array(self._codes).reshape(len(z), self.space.n_columns)
-        return EncodedTask(codes, z, self.space.categorical, self.profile)
-
-    def _encode(self, task: Task) -> EncodedTask:
-        codes, kept = encode_past(self.space, task)
-        past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
-        return EncodedTask(codes, task.scores[kept], self.space.categorical, past, task.id)
+        codes = np.array(self._codes).reshape(len(self._trials), self.space.n_columns)
+        z, metrics = scores_of(self._trials), metrics_of(self._trials)
+        return EncodedTask(codes, z, self.space.categorical, self.profile, metrics=metrics)
 
     def _belief(self) -> Belief | None:
         """What the surrogate believes once it has seen enough, trials under way taken as predicted."""
@@ -326,12 +340,8 @@ class TransferOptimizer:
             return None
         if len(target.z) and not np.isfinite(target.z).any():
             return None  # nothing but failures: there is no scale to believe on
-        posterior = self.surrogate.posterior(target)
-        if posterior is not None and self._pending:
-            codes = self.space.encode(list(self._pending.values()))
-            z = np.concatenate([target.z, posterior.predict(codes)[0]])
-            target = replace(target, theta=np.vstack([target.theta, codes]), z=z)
-            posterior = self.surrogate.posterior(target)
-        if posterior is None:
-            return None
-        return Belief(posterior, float(np.nanmax(target.z)) if len(target.z) else None)
+        belief = Belief.of(self.surrogate, target)
+        if belief is None or not self._pending:
+            return belief
+        codes = self.space.encode(list(self._pending.values()))
+        return Belief.of(self.surrogate, with_trials(target, codes, belief.scores(codes)[0]))

@@ -6,6 +6,7 @@ Notation: z the scores of one task, shape (n,), to be maximised, NaN where a tri
 from __future__ import annotations
 
 import numpy as np
+from scipy.special import ndtri
 
 
 def standardise(z: np.ndarray) -> tuple[np.ndarray, float, float]:
@@ -45,3 +46,24 @@ def raise_floor(z: np.ndarray, reach: float = 2.0) -> np.ndarray:
         return z  # half of them are the best: there is nothing to measure "far" by
     median = np.median(ok)
     return np.maximum(z, median - reach * (ok.max() - median))  # NaN stays NaN
+
+
+def copula(z: np.ndarray) -> np.ndarray:
+    """Normal scores: Phi^-1 of the empirical distribution (Salinas et al. 2020, section 4.1).
+
+    F(z) is the share of trials that are no better, so ties have one value; it is clipped to
+    [delta, 1 - delta], ``delta = 1 / (4 n^(1/4) sqrt(pi log n))``. Failed trials are tied below the worst
+    success. Where all are alike, one trial among them, nothing is known of their rank: all are 0, the middle.
+
+    >>> copula(np.array([0.3, 0.1, 0.2])).round(2).tolist()
+    [1.19, -0.43, 0.43]
+    >>> copula(np.array([0.9])).tolist()
+    [0.0]
+    """
+    z = np.where(np.isfinite(z), np.asarray(z, dtype=float), -np.inf)
+    n = len(z)
+    if n == 0 or (z == z[0]).all():
+        return np.zeros(n)
+    share = np.searchsorted(np.sort(z), z, side="right") / n
+    delta = 1 / (4 * n**0.25 * np.sqrt(np.pi * np.log(n)))
+    return ndtri(np.clip(share, delta, 1 - delta))

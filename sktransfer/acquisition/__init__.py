@@ -2,6 +2,15 @@
 
 from sktransfer.acquisition.confidence_bound import lower_confidence_bound
 from sktransfer.acquisition.expected_improvement import log_expected_improvement
-from sktransfer.acquisition.maximise import maximise
+from sktransfer.acquisition.maximise import confined, maximise, redraw, sample
+from sktransfer.acquisition.thompson import thompson
 
-__all__ = ["log_expected_improvement", "lower_confidence_bound", "maximise"]
+__all__ = [
+    "confined",
+    "log_expected_improvement",
+    "lower_confidence_bound",
+    "maximise",
+    "redraw",
+    "sample",
+    "thompson",
+]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sktransfer.space import Space
+from sktransfer.surrogates import Region
 
 Acquisition = Callable[[np.ndarray], np.ndarray]
 
@@ -22,6 +23,7 @@ def maximise(
     rng: np.random.Generator,
     *,
     near: np.ndarray,
+    region: Region | None = None,
     n_samples: int = 1024,
     n_starts: int = 8,
     n_neighbours: int = 24,
@@ -36,6 +38,8 @@ def maximise(
     rng : numpy Generator
     near : ndarray of shape (m, d)
         Codes worth searching around, such as the best trials so far.
+    region : Region or None
+        Where to look; None is everywhere.
     n_samples : int
         Configurations drawn from the whole space.
     n_starts, n_neighbours, n_rounds : int
@@ -45,7 +49,8 @@ def maximise(
     -------
     codes : ndarray of shape (k, d)
     """
-    samples = space.from_cube(rng.random((n_samples, space.n_columns)))
+    acquisition = confined(acquisition, region)
+    samples = sample(space, rng, n_samples, region)
     if len(near):
         around = neighbours(space, np.repeat(near, n_neighbours, axis=0), 0.1, rng)
         samples = np.vstack([samples, around])
@@ -62,6 +67,28 @@ def maximise(
         centres = np.where(better[:, None], moves, centres)
         heights = np.where(better, gained.max(axis=1), heights)
     return np.vstack([centres[np.argsort(-heights)], spare])
+
+
+def sample(space: Space, rng: np.random.Generator, n: int, region: Region | None = None) -> np.ndarray:
+    """Codes drawn from the space, or from a part of it; -> (n, d)."""
+    cube = rng.random((n, space.n_columns))
+    return space.from_cube(cube if region is None else region.stretch(cube))
+
+
+def confined(acquisition: Acquisition, region: Region | None) -> Acquisition:
+    """The same, without hope outside of the region."""
+    if region is None:
+        return acquisition
+    return lambda theta: np.where(region.contains(theta), acquisition(theta), -np.inf)
+
+
+def redraw(space: Space, codes: np.ndarray, probability: float, rng: np.random.Generator) -> np.ndarray:
+    """Each coordinate redrawn with a probability (Yogatama & Mann 2014, section 3.3); (n, d) -> (n, d)."""
+    fresh = sample(space, rng, len(codes))
+    change = rng.random(codes.shape) < probability
+    # A draw from another branch has other parameters: none of its coordinates fits.
+    change &= (space.branch_of(fresh) == space.branch_of(codes))[:, None]
+    return space.snap(np.where(change, fresh, codes))
 
 
 def neighbours(space: Space, codes: np.ndarray, step: float, rng: np.random.Generator) -> np.ndarray:

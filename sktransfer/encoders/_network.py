@@ -1,8 +1,8 @@
-"""A small tanh network with a normal prior on its weights: all that the encoders and dist-blr need of one."""
+"""A small network with a normal prior on its weights: all that encoders and surrogates need of one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -10,9 +10,11 @@ import torch
 
 from sktransfer._torch import tensor
 
+Activation = Callable[[torch.Tensor], torch.Tensor]
+
 
 class Network:
-    """Layers of tanh units, the last one linear.
+    """Layers of units, the last one linear unless `activate_last`.
 
     Parameters
     ----------
@@ -21,10 +23,19 @@ class Network:
     rng : numpy Generator
         Draws the weights from their prior: N(0, scale² / inputs of the layer), biases N(0, scale²).
     scale : float
+    activation : callable on tensors
+    activate_last : bool
     """
 
-    def __init__(self, sizes: Sequence[int], rng: np.random.Generator, scale: float = 1.0):
-        self._scale = scale
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        rng: np.random.Generator,
+        scale: float = 1.0,
+        activation: Activation = torch.tanh,
+        activate_last: bool = False,
+    ):
+        self._scale, self._activation, self._activate_last = scale, activation, activate_last
         self.weights: list[torch.Tensor] = []
         for fan_in, fan_out in pairwise(sizes):
             self.weights.append(
@@ -37,12 +48,31 @@ class Network:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """(..., inputs) -> (..., outputs)."""
-        for matrix, bias in zip(self.weights[:-2:2], self.weights[1:-2:2], strict=True):
-            x = torch.tanh(x @ matrix + bias)
-        return x @ self.weights[-2] + self.weights[-1]
+        return forward(x, self.weights, self._activation, self._activate_last)
 
     def penalty(self) -> torch.Tensor:
         """Minus the log prior of the weights, up to a constant."""
         matrices = sum(len(matrix) * (matrix * matrix).sum() for matrix in self.weights[::2])
         biases = sum((bias * bias).sum() for bias in self.weights[1::2])
         return 0.5 * (matrices + biases) / self._scale**2
+
+
+def forward(
+    x: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+    activation: Activation = torch.tanh,
+    activate_last: bool = False,
+    dropout: Activation | None = None,
+) -> torch.Tensor:
+    """Outputs by these weights, a matrix and a bias for each layer; (..., inputs) -> (..., outputs).
+
+    `dropout` is applied to the units of each hidden layer.
+    """
+    last = len(weights) // 2 - 1
+    for number, (matrix, bias) in enumerate(zip(weights[::2], weights[1::2], strict=True)):
+        x = x @ matrix + bias
+        if number < last or activate_last:
+            x = activation(x)
+        if dropout is not None and number < last:
+            x = dropout(x)
+    return x

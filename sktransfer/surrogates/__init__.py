@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import clone
 
 from sktransfer import encoders
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
     "DistBLR": "dist_blr",
@@ -21,19 +21,19 @@ _CLASSES = {
     "WarmStart": "warm_start",
 }
 
-REGISTRY = {
-    "auto": ("WarmStart", None),
-    "dist-blr": ("DistBLR", "PairEncoder"),
-    "dist-gp": ("DistGP", "PairEncoder"),
-    "gp": ("GP", None),
-    "manual-blr": ("DistBLR", "ManualEncoder"),
-    "manual-gp": ("DistGP", "ManualEncoder"),
-    "multi-blr": ("DistBLR", "TaskIndex"),
-    "multi-gp": ("DistGP", "TaskIndex"),
-    "random": ("Random", None),
-    "warm-start": ("WarmStart", None),
+REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
+    "auto": ("WarmStart", {}),
+    "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
+    "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
+    "gp": ("GP", {}),
+    "manual-blr": ("DistBLR", {"encoder": "ManualEncoder"}),
+    "manual-gp": ("DistGP", {"encoder": "ManualEncoder"}),
+    "multi-blr": ("DistBLR", {"encoder": "TaskIndex"}),
+    "multi-gp": ("DistGP", {"encoder": "TaskIndex"}),
+    "random": ("Random", {}),
+    "warm-start": ("WarmStart", {}),
 }
-"""Name of a surrogate -> its class, and the class of its encoder if it has one."""
+"""Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
 
 __all__ = [
     "GP",
@@ -43,6 +43,7 @@ __all__ = [
     "EncodedTask",
     "Posterior",
     "Random",
+    "Region",
     "Surrogate",
     "WarmStart",
     "check_surrogate",
@@ -59,8 +60,9 @@ def make_surrogate(surrogate: str | Surrogate) -> Surrogate:
     check_surrogate(surrogate)
     if isinstance(surrogate, Surrogate):
         return clone(surrogate)
-    name, encoder = REGISTRY[surrogate]
-    return __getattr__(name)(**({"encoder": getattr(encoders, encoder)()} if encoder else {}))
+    name, params = REGISTRY[surrogate]
+    made = {key: getattr(encoders, v)() if key == "encoder" else v for key, v in params.items()}
+    return __getattr__(name)(**made)
 
 
 def check_surrogate(surrogate: Any) -> None:

@@ -171,6 +171,11 @@ class GaussianProcess:
     kernel : {"se", "matern32", "matern52"}
     shift, scale : float
         What turns z back into scores: ``shift + scale * z``.
+
+    Attributes
+    ----------
+    log_evidence : float
+        log p(z | h), up to a constant that depends on n alone.
     """
 
     def __init__(
@@ -194,6 +199,8 @@ class GaussianProcess:
             )
             self._L = torch.linalg.cholesky(K)
             self._a = torch.cholesky_solve(tensor(z)[:, None], self._L)[:, 0]
+            log_det = torch.log(torch.diagonal(self._L)).sum()
+            self.log_evidence = float(-0.5 * (tensor(z) * self._a).sum() - log_det)
 
     def _covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         """(n, d), (m, d) -> (n, m)."""

@@ -62,5 +62,10 @@ def guard(past: Conditioned, gp: GaussianProcess, theta: np.ndarray, y: np.ndarr
     if level.shift_std == 0:  # all tasks share one scale, they say; the trials alone need not believe it
         level = Level(level.shift, 3 * float(np.exp(level.log_scale)), level.log_scale, 1.0)
     alone = Conditioned(Alone(gp), theta, y, level)
-    log_odds = PRIOR_LOG_ODDS + past.log_evidence - alone.log_evidence
-    return Guarded(past, alone, float(1 / (1 + np.exp(-np.clip(log_odds, -50, 50)))))
+    return weigh(past, alone, past.log_evidence - alone.log_evidence)
+
+
+def weigh(past: Posterior, alone: Posterior, log_ratio: float) -> Guarded:
+    """The average of two beliefs on one scale, given the log ratio of their evidences."""
+    log_odds = np.clip(PRIOR_LOG_ODDS + log_ratio, -50, 50)
+    return Guarded(past, alone, float(1 / (1 + np.exp(-log_odds))))

@@ -6,8 +6,9 @@ a trial failed. Surrogates see arrays and profiles, never spaces, records or est
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -26,6 +27,8 @@ class EncodedTask:
         Columns in which only equality counts.
     profile : DatasetProfile or None
     id : str
+    metrics : dict of str to ndarray of shape (n,)
+        What else was measured of each trial, maximised, NaN where it was not; "fit_time" are seconds.
     """
 
     theta: np.ndarray
@@ -33,13 +36,44 @@ class EncodedTask:
     categorical: np.ndarray
     profile: Any = None
     id: str = ""
+    metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of the space that the search is to stay in.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (d,)
+        Bounds of the columns that hold numbers.
+    values : dict of int to ndarray
+        Codes allowed in a categorical column.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    values: Mapping[int, np.ndarray]
+
+    def stretch(self, cube: np.ndarray) -> np.ndarray:
+        """The unit cube mapped into the bounds; (n, d) -> (n, d)."""
+        return self.low + cube * (self.high - self.low)
+
+    def contains(self, theta: np.ndarray) -> np.ndarray:
+        """(n, d) -> (n,), bool."""
+        inside = ((theta >= self.low - 1e-9) & (theta <= self.high + 1e-9)).all(axis=1)
+        for column, values in self.values.items():
+            inside &= np.isin(theta[:, column], values)
+        return np.asarray(inside)
 
 
 class Posterior(Protocol):
     """What a surrogate believes about the target, given its trials so far.
 
     It may have a ``level_std``: how uncertain the common level of all its predictions is, which `predict`
-    leaves out because it favours no trial.
+    leaves out because it favours no trial. One that predicts on another scale than the scores' own says so
+    by an ``incumbent``, the value to beat on its scale (None before the first trial), and translates by
+    ``to_scores(mean, std)``.
     """
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -60,11 +94,17 @@ class Surrogate(BaseEstimator):
         Whether it learns from past tasks at all.
     trained : bool
         Whether learning takes long enough for its result to be kept.
+    alone : str
+        What it is without a past, in words; with them, `fit` warns that there is none.
+    redraw : float
+        Probability with which each coordinate of a proposal is redrawn at random.
     """
 
     n_initial: int = 0
     transfers: ClassVar[bool] = False
     trained: ClassVar[bool] = False
+    alone: ClassVar[str] = ""
+    redraw: float = 0.0
 
     @property
     def n_initial_(self) -> int:
@@ -74,6 +114,11 @@ class Surrogate(BaseEstimator):
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Surrogate:
         """Learn from past tasks, of which there may be none."""
         self.n_tasks_ = len(tasks)
+        if self.alone and not any(np.isfinite(task.z).any() for task in tasks):
+            warnings.warn(
+                f"{type(self).__name__} has no past trials to learn from and works as {self.alone}.",
+                stacklevel=2,
+            )
         return self
 
     @property
@@ -94,6 +139,14 @@ class Surrogate(BaseEstimator):
 
     def first_choices(self, target: EncodedTask) -> np.ndarray | None:
         """Codes that the first choice of the posterior is limited to; None if it may choose freely."""
+        return None
+
+    def draws(self, target: EncodedTask) -> bool:
+        """Whether the next trial is the best of a draw from the posterior (Thompson sampling), not of EI."""
+        return False
+
+    def region(self, target: EncodedTask) -> Region | None:
+        """The part of the space that the next trial is looked for in; None for all of it."""
         return None
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:

@@ -4,9 +4,7 @@ Notation as in `_joint`; Y = v([theta, psi(D), s]), (N, D), v a network of three
 
     z | beta ~ N(Y beta, noise I),   beta ~ N(0, alpha I),   one beta for all tasks.
 
-With r = alpha / noise and the Cholesky factor L of I + r Y'Y everything is linear in N:
-log|K| = N log noise + 2 sum log L_jj,   z'K^-1 z = (z'z - r |L^-1 Y'z|²) / noise.
-A category is a column of the input for each of its values, since the network takes codes for amounts.
+Linear in N; see `_blr`.
 """
 
 from __future__ import annotations
@@ -17,8 +15,10 @@ import numpy as np
 import torch
 
 from sktransfer._torch import single_thread, tensor
-from sktransfer.encoders._network import Network
+from sktransfer.encoders._network import Network, forward
+from sktransfer.surrogates._blr import LinearRegression
 from sktransfer.surrogates._gp_core import LogNormal
+from sktransfer.surrogates._inputs import Inputs
 from sktransfer.surrogates._joint import JointSurrogate
 from sktransfer.surrogates.base import EncodedTask
 
@@ -81,43 +81,31 @@ class DistBLR(JointSurrogate):
         self.random_state = random_state
 
     def _setup(self, psi: np.ndarray, rng: np.random.Generator) -> None:
-        width = self._levels.shape[0] + int((~self.past_.categorical).sum()) + psi.shape[1]
-        network = Network([width, *self.layers], rng)
+        network = Network([self._inputs.width + psi.shape[1], *self.layers], rng)
         self.trained_ = {f"w{number:02}": weight for number, weight in enumerate(network.weights)}
         for name, prior in (("noise", NOISE), ("alpha", ALPHA)):
             self.trained_[name] = tensor(np.array(np.log(prior.median))).requires_grad_(True)
 
     def _prepare(self) -> None:
-        past = self.past_
-        pairs = [(c, v) for c in np.flatnonzero(past.categorical) for v in np.unique(past.theta[:, c])]
-        self._levels = np.array(pairs, dtype=float).reshape(-1, 2)  # (column, value) of each indicator
-        self._solved: tuple[torch.Tensor, torch.Tensor] | None = None
-
-    def _inputs(self, theta: torch.Tensor) -> torch.Tensor:
-        """Numbers as they are, shifted to [-1, 1]; an indicator for each category."""
-        numbers = 2 * theta[:, torch.from_numpy(~self.past_.categorical)] - 1
-        columns = torch.from_numpy(self._levels[:, 0].astype(int))
-        return torch.cat([numbers, (theta[:, columns] == tensor(self._levels[:, 1])).to(theta.dtype)], dim=1)
+        self._inputs = Inputs.of(self.past_.theta, self.past_.categorical)
+        self._solved: LinearRegression | None = None
 
     def _features(self, theta: torch.Tensor, psi: torch.Tensor) -> torch.Tensor:
         """(n, d), (n, q) -> (n, D)."""
         weights = [self.trained_[name] for name in sorted(self.trained_) if name.startswith("w")]
-        x = torch.cat([self._inputs(theta), psi], dim=1)
-        for matrix, bias in zip(weights[::2], weights[1::2], strict=True):
-            x = torch.tanh(x @ matrix + bias)
-        return x
+        x = torch.cat([tensor(self._inputs(theta.numpy())), psi], dim=1)
+        return forward(x, weights, activate_last=True)
+
+    def _regression(self, theta: torch.Tensor, z: torch.Tensor, psi: torch.Tensor) -> LinearRegression:
+        own = self.trained_
+        return LinearRegression(
+            self._features(theta, psi), z, torch.exp(-own["alpha"]), torch.exp(-own["noise"]), dual=False
+        )
 
     def _loss(
         self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
     ) -> torch.Tensor:
-        Y = self._features(theta, psi[torch.from_numpy(owner)])
-        noise, r = (
-            torch.exp(self.trained_["noise"]),
-            torch.exp(self.trained_["alpha"] - self.trained_["noise"]),
-        )
-        L, projected = _solve(Y, z, r)
-        square = ((z * z).sum() - r * (projected * projected).sum()) / noise
-        return 0.5 * (square + len(z) * torch.log(noise)) + torch.log(torch.diagonal(L)).sum()
+        return self._regression(theta, z, psi[torch.from_numpy(owner)]).loss()
 
     def _penalty(self) -> torch.Tensor:
         own = self.trained_
@@ -129,13 +117,13 @@ class DistBLR(JointSurrogate):
 
     @torch.no_grad()
     def _prior(self, psi: np.ndarray) -> _PastPrior:
-        own, past = self.trained_, self.past_
+        past = self.past_
         if self._solved is None:
             rows = np.flatnonzero(self.readable_[past.owner])
             with single_thread():
-                Y = self._features(tensor(past.theta[rows]), tensor(self.psi_[past.owner[rows]]))
-                self._solved = _solve(Y, tensor(past.z[rows]), torch.exp(own["alpha"] - own["noise"]))
-        return _PastPrior(self, psi, *self._solved)
+                vectors = tensor(self.psi_[past.owner[rows]])
+                self._solved = self._regression(tensor(past.theta[rows]), tensor(past.z[rows]), vectors)
+        return _PastPrior(self, psi, self._solved)
 
     @torch.no_grad()
     def _alike(self, psi: np.ndarray) -> np.ndarray:
@@ -164,31 +152,21 @@ class DistBLR(JointSurrogate):
         return past.theta[np.concatenate(best)]
 
 
-def _solve(Y: torch.Tensor, z: torch.Tensor, r: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """L of I + r Y'Y, and L^-1 Y'z; (N, D), (N,) -> (D, D), (D,)."""
-    L = torch.linalg.cholesky(torch.eye(Y.shape[1], dtype=Y.dtype) + r * Y.T @ Y)
-    return L, torch.linalg.solve_triangular(L, (Y.T @ z)[:, None], upper=False)[:, 0]
-
-
 class _PastPrior:
     """The regression, conditioned on the past, at one data set."""
 
-    def __init__(self, model: DistBLR, psi: np.ndarray, L: torch.Tensor, projected: torch.Tensor):
-        self._model, self._psi, self._L, self._projected = model, psi, L, projected
-        own = model.trained_
-        self.noise, self._alpha = float(torch.exp(own["noise"])), float(torch.exp(own["alpha"]))
+    def __init__(self, model: DistBLR, psi: np.ndarray, regression: LinearRegression):
+        self._model, self._psi, self._regression = model, psi, regression
+        self.noise = float(torch.exp(model.trained_["noise"]))
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         with single_thread():
-            white, others = self._whiten(theta), self._whiten(anchors)
-            mean = self._alpha / self.noise * (self._projected @ white)
-            variance = self._alpha * (white * white).sum(0)
-            covariance = self._alpha * (white.T @ others)
+            mean, variance, covariance = self._regression.moments(
+                self._features(theta), self._features(anchors)
+            )
         return mean.numpy(), variance.numpy(), covariance.numpy()
 
-    def _whiten(self, theta: np.ndarray) -> torch.Tensor:
-        """L^-1 v(theta); (n, d) -> (D, n)."""
+    def _features(self, theta: np.ndarray) -> torch.Tensor:
         psi = tensor(np.repeat(self._psi[None], len(theta), axis=0))
-        Y = self._model._features(tensor(theta), psi)
-        return torch.linalg.solve_triangular(self._L, Y.T, upper=False)
+        return self._model._features(tensor(theta), psi)

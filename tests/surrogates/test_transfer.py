@@ -1,0 +1,35 @@
+"""Transfer is real, for every surrogate that claims it: help is taken, harm is overcome, results count."""
+
+import numpy as np
+import pytest
+
+from sktransfer.surrogates import make_surrogate
+from tests.surrogates.transferring import past_tasks, search, target
+
+NAMES: list[str] = []
+SEEDS = (0, 1, 2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_helpful_archive_beats_an_empty_one(name):
+    helped = np.mean([search(name, past_tasks(), 8, seed) for seed in SEEDS], axis=0)
+    alone = np.mean([search(name, [], 8, seed) for seed in SEEDS], axis=0)
+    assert helped.mean() > alone.mean()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("how", [{"sign": -1.0}, {"shuffled": True}])
+def test_a_misleading_archive_is_overcome(name, how):
+    assert search(name, past_tasks(**how), 25)[-1] > 0.97
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_results_and_direction_count(name):
+    theta = np.random.default_rng(1).random((200, 2))
+
+    def favourite(tasks):
+        posterior = make_surrogate(name).fit(tasks).posterior(target(trials=2))
+        return theta[np.argmax(posterior.predict(theta)[0])]
+
+    right, wrong = favourite(past_tasks()), favourite(past_tasks(sign=-1.0))
+    assert np.abs(right - wrong).max() > 0.1
