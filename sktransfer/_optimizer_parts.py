@@ -93,9 +93,12 @@ class Belief:
         return (mean, std) if translate is None else translate(mean, std)
 
     def ranked(self, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Codes that can be enumerated, in the order in which they should be tried; (n, d) -> (n,), int."""
+        """The order in which codes that can be enumerated should be tried; (n, d) -> (k,), int, k <= n."""
+        chosen = np.arange(len(codes))
+        if self.draws and len(codes) > N_DRAWN:  # a joint draw of very many is slow, and one of some as good
+            chosen = np.sort(rng.choice(len(codes), N_DRAWN, replace=False))
         value = partial(thompson, self.posterior, rng=rng) if self.draws else self.acquisition
-        return np.argsort(-confined(value, self.region)(codes), kind="stable")
+        return chosen[np.argsort(-confined(value, self.region)(codes[chosen]), kind="stable")]
 
     def candidates(self, space: Space, near: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Codes worth trying, best first; -> (k, d)."""

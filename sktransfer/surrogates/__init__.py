@@ -14,6 +14,8 @@ from sktransfer import encoders
 from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
+    "CopulaGP": "copula",
+    "CopulaTS": "copula",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
@@ -23,6 +25,8 @@ _CLASSES = {
 
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "auto": ("WarmStart", {}),
+    "copula-gp": ("CopulaGP", {}),
+    "copula-ts": ("CopulaTS", {}),
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
     "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
     "gp": ("GP", {}),
@@ -38,6 +42,8 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 __all__ = [
     "GP",
     "REGISTRY",
+    "CopulaGP",
+    "CopulaTS",
     "DistBLR",
     "DistGP",
     "EncodedTask",

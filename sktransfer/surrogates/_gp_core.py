@@ -230,7 +230,16 @@ class GaussianProcess:
             k = self._covariance(tensor(theta), tensor(self.X))
             white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
             joint = self._covariance(tensor(theta), tensor(theta)) - white.T @ white
-            joint = joint + 1e-8 * self._signal * torch.eye(len(joint), dtype=joint.dtype)
-            root = torch.linalg.cholesky(joint).numpy()
+            root = _root(joint, self._signal).numpy()
         draws = (k @ self._a).numpy() + rng.standard_normal((n, len(theta))) @ root.T
         return self.shift + self.scale * draws
+
+
+def _root(K: torch.Tensor, scale: float) -> torch.Tensor:
+    """Cholesky factor of a covariance, with as much on its diagonal as rounding makes necessary."""
+    eye = torch.eye(len(K), dtype=K.dtype)
+    for jitter in (1e-8, 1e-6, 1e-4):
+        L, failed = torch.linalg.cholesky_ex(K + jitter * scale * eye)
+        if not failed:
+            return L
+    return torch.diag(torch.diagonal(K).clamp_min(0).sqrt())

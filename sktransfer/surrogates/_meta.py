@@ -29,7 +29,7 @@ class MetaSurrogate(Surrogate):
     transfers = True
     trained = True
     alone: ClassVar[str] = "a Gaussian process on the target alone"
-    _scores: str = "standardise"
+    _scores: Any = "standardise"  # as in `Past.of`
 
     trained_: dict[str, torch.Tensor]
     learned_: dict[str, np.ndarray]

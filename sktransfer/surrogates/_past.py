@@ -6,12 +6,12 @@ Each task's own score is  shift + scale z.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
 
-from sktransfer.scores import copula, raise_floor, standardise
+from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates.base import EncodedTask
 
 
@@ -38,16 +38,19 @@ class Past:
     categorical: np.ndarray
 
     @classmethod
-    def of(cls, tasks: Sequence[EncodedTask], scores: str) -> Past:
-        """Put the tasks together, scores = "standardise", "copula" or "raw": the one scale that all share."""
+    def of(cls, tasks: Sequence[EncodedTask], scores: str | Callable[[EncodedTask], np.ndarray]) -> Past:
+        """Put the tasks together.
+
+        Their scores are standardised, kept ("raw") on the one scale that they share, or made by a function.
+        """
         if scores == "raw":
             finite = [task.z[np.isfinite(task.z)] for task in tasks]
             _, shift, scale = standardise(np.concatenate([*finite, np.empty(0)]))
             worst = min((z.min() for z in finite if len(z)), default=0.0)
             columns = [(np.where(np.isfinite(t.z), t.z, worst) - shift) / scale for t in tasks]
             shifts, scales = [shift] * len(tasks), [scale] * len(tasks)
-        elif scores == "copula":
-            columns = [copula(task.z) for task in tasks]
+        elif callable(scores):
+            columns = [scores(task) for task in tasks]
             shifts, scales = [0.0] * len(tasks), [1.0] * len(tasks)
         else:
             made = [standardise(raise_floor(task.z)) for task in tasks]

@@ -54,21 +54,31 @@ class GP(Surrogate):
 
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""
-        d = target.theta.shape[1]
         z, shift, scale = standardise(raise_floor(target.z))
-        h = default_priors(d).medians(d)
-        if np.isfinite(target.z).sum() >= 2:
-            h = fit_hyperparameters(
-                target.theta,
-                z,
-                target.categorical,
-                kernel=self.kernel,
-                priors=default_priors(d),
-                max_iter=self.max_iter,
-            )
-        return GaussianProcess(
-            target.theta, z, h, target.categorical, kernel=self.kernel, shift=shift, scale=scale
-        )
+        options = {
+            "kernel": self.kernel,
+            "max_iter": self.max_iter if np.isfinite(target.z).sum() >= 2 else 0,
+        }
+        return gaussian_process(target.theta, z, target.categorical, shift=shift, scale=scale, **options)
+
+
+def gaussian_process(
+    theta: np.ndarray,
+    z: np.ndarray,
+    categorical: np.ndarray,
+    *,
+    kernel: str = "matern52",
+    max_iter: int = 50,
+    shift: float = 0.0,
+    scale: float = 1.0,
+) -> GaussianProcess:
+    """A process with the most probable hyperparameters for these trials, conditioned on them."""
+    d = theta.shape[1]
+    priors = default_priors(d)
+    h = priors.medians(d)
+    if len(z) >= 2 and max_iter:
+        h = fit_hyperparameters(theta, z, categorical, kernel=kernel, priors=priors, max_iter=max_iter)
+    return GaussianProcess(theta, z, h, categorical, kernel=kernel, shift=shift, scale=scale)
 
 
 def default_priors(d: int) -> Priors:
