@@ -341,7 +341,7 @@ class TransferOptimizer:
         if len(target.z) and not np.isfinite(target.z).any():
             return None  # nothing but failures: there is no scale to believe on
         belief = Belief.of(self.surrogate, target)
-        if belief is None or not self._pending:
+        if belief is None or belief.draws or not self._pending:  # draws differ by themselves
             return belief
         codes = self.space.encode(list(self._pending.values()))
         return Belief.of(self.surrogate, with_trials(target, codes, belief.scores(codes)[0]))

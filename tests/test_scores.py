@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from sktransfer.scores import raise_floor, standardise
+from scipy.stats import norm
+
+from sktransfer.scores import copula, raise_floor, standardise
 
 NAN = np.nan
 
@@ -52,3 +54,42 @@ def test_the_input_is_left_alone():
     raise_floor(z)
     standardise(z)
     np.testing.assert_array_equal(z, before)
+
+
+def by_definition(z):
+    """Phi^-1 of the clipped empirical distribution, one score at a time."""
+    n = len(z)
+    delta = 1 / (4 * n**0.25 * np.sqrt(np.pi * np.log(n)))
+    shares = [sum(other <= score for other in z) / n for score in z]
+    return [norm.ppf(min(max(share, delta), 1 - delta)) for share in shares]
+
+
+@pytest.mark.parametrize(
+    "z",
+    [
+        [1.0, 2.0],
+        [3.0, 1.0, 2.0],
+        [1.0, 1.0, 2.0],
+        [1.0, 2.0, 2.0, 2.0, 5.0],
+        np.random.default_rng(0).exponential(size=50).round(1).tolist(),
+    ],
+)
+def test_the_copula_against_its_definition(z):
+    np.testing.assert_allclose(copula(np.array(z)), by_definition(z), atol=1e-12)
+
+
+def test_the_copula_knows_ranks_only():
+    z = np.random.default_rng(1).standard_normal(30)
+    np.testing.assert_array_equal(copula(z), copula(np.exp(5 * z)))
+    assert (np.diff(copula(np.sort(z))) >= 0).all()
+    assert abs(copula(np.arange(1000.0)).std() - 1) < 0.05
+
+
+@pytest.mark.parametrize("z", [[], [0.3], [0.3, 0.3, 0.3], [NAN, NAN]])
+def test_the_copula_of_what_has_no_ranks(z):
+    assert copula(np.array(z)).tolist() == [0.0] * len(z)
+
+
+def test_the_copula_ties_failures_below_the_worst():
+    out = copula(np.array([NAN, 1.0, -np.inf, 2.0]))
+    assert out[0] == out[2] < out[1] < out[3]

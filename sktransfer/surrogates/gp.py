@@ -55,11 +55,15 @@ class GP(Surrogate):
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""
         z, shift, scale = standardise(raise_floor(target.z))
-        options = {
-            "kernel": self.kernel,
-            "max_iter": self.max_iter if np.isfinite(target.z).sum() >= 2 else 0,
-        }
-        return gaussian_process(target.theta, z, target.categorical, shift=shift, scale=scale, **options)
+        return gaussian_process(
+            target.theta,
+            z,
+            target.categorical,
+            kernel=self.kernel,
+            max_iter=self.max_iter if np.isfinite(target.z).sum() >= 2 else 0,
+            shift=shift,
+            scale=scale,
+        )
 
 
 def gaussian_process(

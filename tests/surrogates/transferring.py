@@ -1,4 +1,4 @@
-"""A small world of past tasks for the tests of transfer: two parameters, the best setting near (0.75, 0.3)."""
+"""A small world of past tasks for the tests of transfer: two parameters, best near (0.75, 0.3)."""
 
 import warnings
 
