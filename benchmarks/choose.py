@@ -4,8 +4,8 @@
 
 Needs the tables of `benchmarks.evaluations`. As `benchmarks.first_trial` (its splits, its pasts, its regret),
 but a search goes on for N_TRIALS trials on the target's 100 evaluated configurations. Beside it, the seconds
-that learning from the past takes and those of a proposal, the median over trials. With `--search`, the seconds
-of a whole `TransferSearchCV` with the defaults on the breast-cancer data, from an archive of 20 tasks.
+that learning from the past takes and those of a proposal, the median over trials. With `--search`, those of
+a whole `TransferSearchCV` with the defaults on the breast-cancer data, from an archive of 20 tasks.
 
 Writes `choose.jsonl` in the work folder; an interrupted run goes on from there.
 """
@@ -124,13 +124,13 @@ def report(rows: list[dict], methods: list[str], command: str, seconds: dict[str
         "",
         f"Made by `{command}`.",
         "",
-        f"{len(units)} targets, {len({target for _, target in units})} data sets (split: {rows[0]['split']}) for "
-        f"{' and '.join(sorted({e for e, _ in units}))}. The past of a target are three quarters of the data "
-        f"sets of other families, {PAST_TRIALS} trials each. Every search has one seed and chooses among the "
-        "target's 100 evaluated configurations. Best normalised regret after k trials, 0 the best "
-        "configuration, 1 the median, mean ± 1.96 standard errors over targets; mean rank among all surrogates "
-        "after 5 trials. Seconds are medians on the machine that ran it: learning once for a state of the "
-        "archive, proposing for each trial.",
+        f"{len(units)} targets, {len({target for _, target in units})} data sets (split: {rows[0]['split']}) "
+        f"for {' and '.join(sorted({e for e, _ in units}))}. The past of a target are three quarters of the "
+        f"data sets of other families, {PAST_TRIALS} trials each. Every search has one seed and chooses "
+        "among the target's 100 evaluated configurations. Best normalised regret after k trials, 0 the best "
+        "configuration, 1 the median, mean ± 1.96 standard errors over targets; mean rank among all "
+        "surrogates after 5 trials. Seconds are medians on the machine that ran it, learning once for a "
+        "state of the archive, proposing for each trial.",
         "",
         *table(rows, methods),
         "",
@@ -142,9 +142,9 @@ def report(rows: list[dict], methods: list[str], command: str, seconds: dict[str
         lines += [
             "## A whole search",
             "",
-            "Seconds of `TransferSearchCV(make_pipeline(StandardScaler(), SVC()), space).fit` on the breast-cancer "
-            "data with the defaults (25 trials, 5 folds, n_jobs=None), from an archive of 20 past tasks of 25 "
-            "trials, learning and cross-validation included.",
+            "Seconds of `TransferSearchCV(make_pipeline(StandardScaler(), SVC()), space).fit` on the "
+            "breast-cancer data with the defaults (25 trials, 5 folds, n_jobs=None), from an archive of 20 "
+            "past tasks of 25 trials, learning and cross-validation included.",
             "",
             "| surrogate | seconds |",
             "|---|---|",

@@ -1,6 +1,6 @@
 """Runs that are kept: in parallel, each written down as soon as it is done, an interrupted program goes on.
 
-A run is known by its key, the values of some fields; its row is a dict of plain data that has these fields and
+A run is known by its key, the values of some fields; its row is a dict of plain data with these fields and
 what was measured. Rows are lines of JSON in one file, the store. Whether a row is still true of today's code
 is not checked: remove the store when the methods or the data change.
 """

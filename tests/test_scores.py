@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from scipy.stats import norm
 
 from sktransfer.scores import copula, raise_floor, standardise
