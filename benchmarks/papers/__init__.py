@@ -1,0 +1,1 @@
+"""The papers' own experiments, one short file each: ``python -m benchmarks.papers NAME``."""

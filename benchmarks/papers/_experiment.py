@@ -1,0 +1,109 @@
+"""What an experiment is: keys, a run for each, tables and a figure from the rows."""
+
+from __future__ import annotations
+
+import csv
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.runner import Key, run_all
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of a paper.
+
+    Parameters
+    ----------
+    title : str
+    about : str
+        The paper's setup and what is different here, as a paragraph of Markdown.
+    seeds : int
+        How many the paper has.
+    fields : tuple of str
+        Names of the parts of a key.
+    keys : callable, (number of seeds, quick) -> list of keys
+    run : callable, (*key, data folder) -> dict of what was measured
+    tables : callable, rows -> lines of Markdown
+    figure : callable, (rows, PNG file) -> None
+    """
+
+    title: str
+    about: str
+    seeds: int
+    fields: tuple[str, ...]
+    keys: Callable[[int, bool], list[Key]]
+    run: Callable[..., dict[str, Any]]
+    tables: Callable[[Rows], list[str]]
+    figure: Callable[[Rows, Path], None]
+
+
+def conduct(
+    name: str,
+    experiment: Experiment,
+    folder: Path,
+    work: Path,
+    out: Path,
+    seeds: int,
+    quick: bool,
+    n_jobs: int,
+) -> None:
+    """Run what is missing and write ``NAME.csv``, ``NAME.png`` and ``NAME.md``."""
+    begun = time.time()
+    keys = experiment.keys(seeds, quick)
+    store = work / f"{name}{'-quick' if quick else ''}.jsonl"
+    rows = run_all(store, experiment.fields, keys, experiment.run, n_jobs, lambda key: (folder,))
+    out.mkdir(parents=True, exist_ok=True)
+    write_csv(rows, out / f"{name}.csv")
+    experiment.figure(rows, out / f"{name}.png")
+    command = f"OMP_NUM_THREADS=1 python -m benchmarks.papers {name} --seeds {seeds}" + " --quick" * quick
+    spent = sum(row.get("wall", 0.0) for row in rows)
+    lines = [
+        f"# {experiment.title}",
+        "",
+        f"Made by `{command}`: {len(rows)} runs, {spent / 60:.0f} minutes of one core in all"
+        + (f", {(time.time() - begun) / 60:.0f} minutes on {n_jobs}" if spent and begun else "")
+        + f". The paper has {experiment.seeds} seeds. Every run is in [{name}.csv]({name}.csv).",
+        "",
+        experiment.about,
+        "",
+        f"![{experiment.title}]({name}.png)",
+        "",
+        *experiment.tables(rows),
+    ]
+    (out / f"{name}.md").write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+def write_csv(rows: Rows, file: Path) -> None:
+    """One line per run; a list becomes its values, parted by blanks."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    with file.open("w", newline="") as handle:
+        writer = csv.writer(handle)
+        writer.writerow(names)
+        for row in rows:
+            cells = (row.get(name, "") for name in names)
+            writer.writerow([" ".join(f"{v:.6g}" for v in c) if isinstance(c, list) else c for c in cells])
+
+
+def markdown(head: Sequence[str], body: Sequence[Sequence[Any]]) -> list[str]:
+    """A table; numbers with at most three digits behind the point."""
+
+    def text(cell: Any) -> str:
+        return f"{cell:.3f}".rstrip("0").rstrip(".") if isinstance(cell, (float, np.floating)) else str(cell)
+
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return [*lines, *("| " + " | ".join(map(text, row)) + " |" for row in body), ""]
+
+
+def interval(values: np.ndarray) -> str:
+    """Mean and 95 % interval over the values."""
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{values.mean():.3f} ± {1.96 * error:.3f}"

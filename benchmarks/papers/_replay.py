@@ -1,0 +1,111 @@
+"""A search on a table: the next trial is one of the configurations that have been evaluated in advance."""
+
+from __future__ import annotations
+
+import time
+import warnings
+import zlib
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.tables import Suite, load_suite
+from sktransfer import Task, TransferOptimizer
+from sktransfer.surrogates import Surrogate
+
+N_CANDIDATES = 1000  # of a larger table, drawn afresh for each trial, as the papers draw candidates
+
+
+@lru_cache(maxsize=2)
+def suite(name: str, folder: Path) -> Suite:
+    return load_suite(name, folder)
+
+
+@lru_cache(maxsize=2)
+def past(name: str, target: str, n: int, folder: Path) -> list[Task]:
+    """The other tasks of the suite with `n` random rows each, the same for every method and seed."""
+    source = suite(name, folder)
+    tasks = []
+    for other, table in source.tables.items():
+        if other != target:
+            rng = np.random.default_rng(zlib.crc32(other.encode()))
+            tasks.append(table.task(source.space, rng.permutation(len(table.loss))[:n]))
+    return tasks
+
+
+def replay(
+    name: str,
+    target: str,
+    surrogate: str | Surrogate,
+    folder: Path,
+    *,
+    seed: int,
+    n_trials: int,
+    n_past: int,
+    n_initial: int = 0,
+) -> dict[str, Any]:
+    """Search one table of a suite, given the others.
+
+    The first `n_initial` trials are drawn at random, the same for every method of one seed.
+
+    Returns
+    -------
+    dict
+        "loss" of each trial in order, "seconds" that the trials took when they were evaluated (where that is
+        known), "learning", "proposing" and "wall": our own seconds.
+    """
+    begun = time.perf_counter()
+    source, tasks = suite(name, folder), past(name, target, n_past, folder)
+    table = source.tables[target]
+    rng = np.random.default_rng([seed, zlib.crc32(target.encode())])
+    optimizer = TransferOptimizer(source.space, tasks, surrogate=surrogate, random_state=seed)
+    left = np.ones(len(table.loss), dtype=bool)
+    rows: list[int] = rng.choice(len(left), n_initial, replace=False).tolist()
+
+    def tell(row: int) -> None:
+        left[row] = False
+        cost = None if table.seconds is None else float(table.seconds[row])
+        optimizer.tell(table.params[row], -float(table.loss[row]), cost=cost)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        started = time.perf_counter()
+        optimizer.learn()
+        learning, proposing = time.perf_counter() - started, 0.0
+        for row in rows:
+            tell(row)
+        while len(rows) < min(n_trials, len(left)):
+            candidates = np.flatnonzero(left)
+            if len(candidates) > N_CANDIDATES:
+                candidates = np.sort(rng.choice(candidates, N_CANDIDATES, replace=False))
+            pool = [table.params[row] for row in candidates]
+            started = time.perf_counter()
+            [params] = optimizer.ask(pool=pool)
+            proposing += time.perf_counter() - started
+            rows.append(int(candidates[next(i for i, p in enumerate(pool) if p == params)]))
+            tell(rows[-1])
+    measured = {"loss": [float(table.loss[row]) for row in rows]}
+    if table.seconds is not None:
+        measured["seconds"] = [float(table.seconds[row]) for row in rows]
+    return measured | {
+        "learning": round(learning, 3),
+        "proposing": round(proposing / n_trials, 4),
+        "wall": round(time.perf_counter() - begun, 2),
+    }
+
+
+def expected_best(loss: np.ndarray, n: int) -> np.ndarray:
+    """Expected lowest loss of k draws without replacement, k = 1..n; -> (n,)."""
+    ordered, total = np.sort(loss), len(loss)
+    found = np.empty(n)
+    for k in range(1, n + 1):
+        # P(the r-th best is the best of k) falls by (total - r - k + 1) / (total - r) from r to r + 1
+        chance = np.empty(total)
+        chance[0] = k / total
+        ranks = np.arange(1, total)
+        with np.errstate(divide="ignore"):
+            chance[1:] = np.maximum(total - k - ranks + 1, 0) / (total - ranks)
+        found[k - 1] = np.cumprod(chance) @ ordered
+    return found
