@@ -28,6 +28,8 @@ MAX_DEPTH = 40
 SMALLEST, LARGEST = -(2**63), 2**64 - 1
 """Integers outside are refused: unbounded ones can be chosen to make a dict of them very slow."""
 
+_ONLY_STRINGS, _CONTAINERS = frozenset([str]), frozenset([list, dict])
+_MISSING = object()
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,127}")
 
 
@@ -165,10 +167,11 @@ def _check_containers(record: dict) -> None:
         container, depth = todo.pop()
         if depth > MAX_DEPTH:
             raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep")
-        if type(container) is dict and not all(type(key) is str for key in container):
+        if type(container) is dict and not _ONLY_STRINGS.issuperset(map(type, container)):
             raise ValueError("a key in it is not a string")
         items = container.values() if type(container) is dict else container
-        todo += [(item, depth + 1) for item in items if type(item) is list or type(item) is dict]
+        if not _CONTAINERS.isdisjoint(map(type, items)):  # most hold none, and this is quick to see
+            todo += [(item, depth + 1) for item in items if type(item) in _CONTAINERS]
 
 
 def _task(record: dict) -> Task:
@@ -221,25 +224,26 @@ def _trial(record: Any, where: str) -> Trial:
         std=_number(record, "std", where),
         fit_time=_number(record, "fit_time", where),
         status=status,
-        metrics={name: _number(metrics, name, where) for name in metrics},
+        metrics={name: _number(metrics, name, where) for name in metrics} if metrics else {},
     )
 
 
 def _typed(record: dict, name: str, kind: type, where: str = "") -> Any:
+    value = record.get(name, _MISSING)
+    if type(value) is kind:
+        return value
     where = f" of {where}" if where else ""
-    if name not in record:
+    if value is _MISSING:
         raise ValueError(f"the field {name!r}{where} is missing")
-    if type(record[name]) is not kind:
-        raise ValueError(
-            f"the field {name!r}{where} is a {type(record[name]).__name__}, not a {kind.__name__}"
-        )
-    return record[name]
+    raise ValueError(f"the field {name!r}{where} is a {type(value).__name__}, not a {kind.__name__}")
 
 
 def _number(record: dict, name: str, where: str) -> float:
-    if type(record.get(name)) is int:
-        return float(record[name])
-    number = _typed(record, name, float, where)
+    number = record.get(name)
+    if type(number) is int:
+        return float(number)
+    if type(number) is not float:
+        number = _typed(record, name, float, where)  # which says what is wrong
     # One NaN for all: the comparison of two tasks goes by identity first, and finds them equal.
     return number if number == number else math.nan
 

@@ -37,9 +37,16 @@ CACHED_RECORDS, CACHED_BYTES = 4096, 64 * 2**20
 
 _LONG_BYTES = 9  # of an integer: 64 bits and, above 2**63, a byte for the sign
 
-# Most of a record are numbers. Many at once: NONE, NEWTRUE, NEWFALSE, MARK; BININT1; BININT2; BININT;
-# BINFLOAT; LONG1 of the two lengths that a hash has.
-_SCALAR_RUN = re.compile(rb"(?:[N\x88\x89(]|K.|M..|J.{4}|G.{8}|\x8a\x08.{8}|\x8a\x09.{9})++", re.DOTALL)
+# Most of a record are numbers, and dicts that repeat the same keys. Many operations at once, for a loop
+# over them would take most of the time; the frequent ones first. Numbers: LONG1 of the two lengths that a
+# hash has; BINFLOAT; BININT1; BININT2; BININT. NONE, NEWTRUE, NEWFALSE and MARK count as numbers.
+_NUMBER = rb"\x8a\x08.{8}|G.{8}|\x8a\x09.{9}|K.|[N\x88\x89(]|M..|J.{4}"
+# With them: BINGET; a container filled; a new one and its memo entry. No text, so that within a run what
+# may be used again stays the same.
+_OTHERS = rb"h.|[aesu]|[\]}]\x94"
+_RUN = re.compile(rb"(?:%b|%b){1,4096}+" % (_OTHERS, _NUMBER), re.DOTALL)
+# Optional, so that each match begins where the last one ended: nothing inside a number is taken for more.
+_NEXT_OTHER = re.compile(rb"(?:%b)*+(%b)?" % (_NUMBER, _OTHERS), re.DOTALL)
 _LENGTH_BYTES = {
     pickle.SHORT_BINUNICODE: 1,
     pickle.BINUNICODE: 4,
@@ -126,11 +133,14 @@ def _check_stream(data: bytes) -> None:
     if len(data) < 2 or data[:1] != pickle.PROTO or data[1] not in (4, 5):
         raise ValueError("it is not an uncompressed joblib file" if data else "it is empty")
     memo = bytearray()  # for each memo entry, whether it is a text and may be used again
-    position, before = 2, _OTHER
-    for _ in range(MAX_STEPS):
-        run = _SCALAR_RUN.match(data, position)
+    position, before, steps = 2, _OTHER, 0
+    while steps < MAX_STEPS:
+        run = _RUN.match(data, position)
         if run:
+            steps += _check_run(run[0], memo)
             position, before = run.end(), _OTHER
+            continue
+        steps += 1
         operation = data[position : position + 1]
         position += 1
         if operation == pickle.MEMOIZE and before != _OTHER:
@@ -141,8 +151,7 @@ def _check_stream(data: bytes) -> None:
             before = _OTHER if operation == pickle.LONG1 else _TEXT
         elif operation in _INDEX_BYTES:
             index, position = _read_size(data, position, _INDEX_BYTES[operation])
-            if index >= len(memo) or not memo[index]:
-                raise ValueError("it refers to something other than an earlier text")
+            _check_index(index, memo)
             before = _OTHER
         elif operation in _NEW_CONTAINER:
             before = _CONTAINER
@@ -157,6 +166,21 @@ def _check_stream(data: bytes) -> None:
         else:
             raise ValueError(_refusal(operation))
     raise ValueError(f"it holds more than {MAX_STEPS} operations, which no record does")
+
+
+def _check_run(run: bytes, memo: bytearray) -> int:
+    """Check the uses of memo entries in a run, add the new ones; the number of operations but numbers."""
+    found = _NEXT_OTHER.findall(run)
+    for operation in set(found):
+        if operation[:1] == pickle.BINGET:
+            _check_index(operation[1], memo)
+    memo.extend(bytes(found.count(b"]\x94") + found.count(b"}\x94")))
+    return len(found) - found.count(b"")
+
+
+def _check_index(index: int, memo: bytearray) -> None:
+    if index >= len(memo) or not memo[index]:
+        raise ValueError("it refers to something other than an earlier text")
 
 
 def _read_size(data: bytes, position: int, width: int, limit: int | None = None) -> tuple[int, int]:
