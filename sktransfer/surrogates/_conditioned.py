@@ -19,6 +19,7 @@ from sktransfer.surrogates._past import Level
 
 _GRID = np.linspace(-3, 3, 25)
 _JITTER = 1e-8
+_BLOCK = 128  # configurations predicted at once
 
 
 class Prior(Protocol):
@@ -79,6 +80,12 @@ class Conditioned:
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
+        # Some at a time: what is known of the past is a long row for each, and should stay in the cache.
+        blocks = [self._predict(theta[start : start + _BLOCK]) for start in range(0, len(theta), _BLOCK)]
+        means, stds = zip(*blocks, strict=True) if blocks else ([np.empty(0)], [np.empty(0)])
+        return np.concatenate(means), np.concatenate(stds)
+
+    def _predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, variance, k = self._prior.moments(theta, self._theta)
         white = self._whiten(k.T)
         std = np.sqrt(np.maximum(variance - (white * white).sum(axis=0), 1e-12))
