@@ -19,7 +19,7 @@ from sktransfer.surrogates._past import Level
 
 _GRID = np.linspace(-3, 3, 25)
 _JITTER = 1e-8
-_BLOCK = 128  # configurations predicted at once
+_BLOCK = 256  # configurations predicted at once
 
 
 class Prior(Protocol):

@@ -246,6 +246,34 @@ def test_numbers_are_looked_through_in_bulk(monkeypatch):
     assert _reader.loads_plain(_files.dump(data)) == data
 
 
+NUMBERS = {
+    "hash": (b"\x8a\x08", 8),
+    "hash above 2**63": (b"\x8a\x09", 9),
+    "float": (b"G", 8),
+    "byte": (b"K", 1),
+    "short": (b"M", 2),
+    "integer": (b"J", 4),
+}
+
+
+@pytest.mark.parametrize("operation", [b"h\xff", b"]\x94", b"c", b"R", b"."])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_what_is_in_a_number_is_no_operation(name, operation):
+    """Also at the end of a run, where nothing follows that would have to be looked through."""
+    code, width = NUMBERS[name]
+    number = code + (operation * 9)[: width - 1] + b"\x01"
+    for numbers in (number * 3, number + b"]\x94" + number, number + b"e]\x94(" + number):
+        _reader._check_stream(START + b"]\x94(" + numbers + b"e.")
+
+
+@pytest.mark.parametrize("before", [b"", b"]\x94", b"}\x94", text("x") + b"\x94]\x94K\x01"])
+def test_a_container_in_the_midst_of_numbers_is_not_used_again(before):
+    containers = before.count(b"\x94")
+    data = START + b"(" + before + b"K\x01]\x94K\x02h" + bytes([containers]) + b"K\x03e."
+    with pytest.raises(ValueError, match="other than an earlier text"):
+        _reader._check_stream(data)
+
+
 def test_unreadable_file(archive, make_task, monkeypatch):
     archive.append(make_task(id="one"))
     monkeypatch.setattr(_reader, "_cache", _reader._Cache())

@@ -137,6 +137,14 @@ class Known:
         return np.sin(3 * theta[:, 0]), np.ones(len(theta)), np.exp(-2 * apart)
 
 
+def test_predictions_do_not_depend_on_how_many_there_are_at_once():
+    rng = np.random.default_rng(0)
+    found = Conditioned(Known(), rng.random((3, 2)), rng.random(3), Level(0.0, 1.0, 0.0, 1.0))
+    theta = rng.random((600, 2))
+    np.testing.assert_allclose(found.predict(theta), np.hstack([found.predict(row[None]) for row in theta]))
+    assert [part.shape for part in found.predict(theta[:0])] == [(0,), (0,)]
+
+
 def test_conditioning_finds_shift_and_scale_of_the_target():
     rng = np.random.default_rng(0)
     theta = rng.random((30, 2))
