@@ -14,7 +14,6 @@ from scipy.stats import qmc
 
 from sktransfer._values import params_identity
 from sktransfer.acquisition import (
-    confined,
     log_expected_improvement,
     lower_confidence_bound,
     maximise,
@@ -95,7 +94,9 @@ class Belief:
     def ranked(self, codes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Codes that can be enumerated, in the order in which they should be tried; (n, d) -> (n,), int."""
         value = partial(thompson, self.posterior, rng=rng) if self.draws else self.acquisition
-        return np.argsort(-confined(value, self.region)(codes), kind="stable")
+        # Those outside of the region come last: they are wanted when it has been used up.
+        outside = np.zeros(len(codes)) if self.region is None else ~self.region.contains(codes)
+        return np.lexsort((-value(codes), outside))
 
     def candidates(self, space: Space, near: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Codes worth trying, best first; -> (k, d)."""

@@ -14,15 +14,19 @@ from sktransfer import encoders
 from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
+    "Box": "box",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
+    "RGPE": "rgpe",
     "Random": "random",
+    "TST": "tst",
     "WarmStart": "warm_start",
 }
 
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "auto": ("WarmStart", {}),
+    "box": ("Box", {}),
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
     "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
     "gp": ("GP", {}),
@@ -31,6 +35,8 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "multi-blr": ("DistBLR", {"encoder": "TaskIndex"}),
     "multi-gp": ("DistGP", {"encoder": "TaskIndex"}),
     "random": ("Random", {}),
+    "rgpe": ("RGPE", {}),
+    "tst": ("TST", {}),
     "warm-start": ("WarmStart", {}),
 }
 """Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
@@ -38,6 +44,9 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 __all__ = [
     "GP",
     "REGISTRY",
+    "RGPE",
+    "TST",
+    "Box",
     "DistBLR",
     "DistGP",
     "EncodedTask",
