@@ -56,9 +56,9 @@ class Region:
     values: Mapping[int, np.ndarray]
 
     def stretch(self, cube: np.ndarray) -> np.ndarray:
-        """The unit cube mapped into the bounds; (n, d) -> (n, d).
+        """Codes in the region, from points of the unit cube; (n, d) -> (n, d).
 
-        Categories share the unit interval in equal parts, each with its code inside its own part.
+        A list of numbers has only some of these codes: they are to be snapped to the nearest.
         """
         codes = self.low + cube * (self.high - self.low)
         for column, values in self.values.items():
