@@ -184,11 +184,21 @@ def with_trials(target: EncodedTask, codes: np.ndarray, z: np.ndarray) -> Encode
     )
 
 
-def space_filling(space: Space, index: int, seed: int) -> np.ndarray:
-    """A point of the unit cube: the middle of every scale and the first category, then Sobol."""
+def space_filling(
+    space: Space, index: int, seed: int, region: Region | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Codes that fill the space, or a region of it: its middle, then Sobol; (1, d), or some more.
+
+    In a region the nearest value of a list may lie outside: then it is one of the draws that are inside.
+    """
     if index == 0:
-        return np.where(space.categorical, 0.0, 0.5)[None]
-    engine = qmc.Sobol(space.n_columns, seed=seed)
-    if index > 1:
-        engine.fast_forward(index - 1)
-    return engine.random(1)
+        cube = np.where(space.categorical, 0.0, 0.5)[None]  # the first category
+    else:
+        engine = qmc.Sobol(space.n_columns, seed=seed)
+        if index > 1:
+            engine.fast_forward(index - 1)
+        cube = engine.random(1)
+    if region is None:
+        return space.from_cube(cube)
+    codes = np.vstack([space.snap(region.stretch(cube)), sample(space, rng, 64, region)])
+    return codes[region.contains(codes)]

@@ -27,7 +27,7 @@ from sktransfer._optimizer_parts import (
     with_trials,
 )
 from sktransfer._values import params_identity, to_python
-from sktransfer.acquisition import redraw, sample
+from sktransfer.acquisition import redraw
 from sktransfer.profile import DatasetProfile, profile
 from sktransfer.space import Space
 from sktransfer.surrogates import EncodedTask, Surrogate, make_surrogate
@@ -262,13 +262,7 @@ class TransferOptimizer:
         """A configuration from where nothing is known."""
         region = self.surrogate.region(self._target())
         if members is None and self.surrogate.n_initial:
-            cube = space_filling(self.space, self._asked, self._seed)
-            if region is None:
-                codes = self.space.from_cube(cube)
-            else:  # a list may have its nearest value outside: then draws that are inside
-                filling = self.space.snap(region.stretch(cube))
-                codes = np.vstack([filling, sample(self.space, rng, 64, region)])
-                codes = codes[region.contains(codes)]
+            codes = space_filling(self.space, self._asked, self._seed, region, rng)
             if params := self._first_new(self.space.decode(codes)):
                 return params, "space-filling"
         if members is None:

@@ -20,13 +20,16 @@ from sktransfer.surrogates.gp import GP
 
 
 def discordance(f: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Ordered pairs of trials that f and the scores put in different order; (..., n), (n,) -> (...)."""
+    """Ordered pairs of trials that f puts in another order than their scores; (..., n), (n,) -> (...).
+
+    Trials of equal scores, of which cross-validation has many, are in no order: they do not count.
+    """
     below = f[..., :, None] < f[..., None, :]
-    return (below != (z[:, None] < z[None, :])).sum(axis=(-2, -1))
+    return ((below != (z[:, None] < z)) & (z[:, None] != z)).sum(axis=(-2, -1))
 
 
 class TaskEnsemble(MetaSurrogate):
-    """Base of the ensembles; a subclass gives the weights (`_weigh`) and says which variances count.
+    """Base of the ensembles; a subclass gives the weights and says which variances count.
 
     Where there are more than `max_tasks` past tasks, those are listened to whose means put the target's
     trials in order with the fewest mistakes; of equals, before the second trial of all, those with the
@@ -36,7 +39,6 @@ class TaskEnsemble(MetaSurrogate):
     kernel: str
     max_tasks: int
     max_trials: int
-    own_variance: bool  # whether the target's process alone says how uncertain the sum is
 
     def _check(self) -> None:
         if self.kernel not in KERNELS:
@@ -101,6 +103,10 @@ class TaskEnsemble(MetaSurrogate):
         """Weights of the past tasks and of the target's own process; (K + 1,)."""
         raise TypeError(f"{type(self).__name__} must define _weigh.")
 
+    def _own_variance(self, own: GaussianProcess) -> bool:
+        """Whether the target's process alone says how uncertain the sum is."""
+        raise TypeError(f"{type(self).__name__} must define _own_variance.")
+
     def _listened_to(self, own: GaussianProcess) -> np.ndarray:
         """Numbers of the past tasks that get a weight; (K,)."""
         tasks = self._processes
@@ -121,25 +127,27 @@ class TaskEnsemble(MetaSurrogate):
         if not self._has_past:
             return own
         numbers, weights = self._weighed(own)
-        shift, scale, level_std = own.shift, own.scale, 0.0
-        seen = target.z[np.isfinite(target.z)]
+        used = weights[:-1] > 0
+        belief = Ensemble(
+            self._processes.take(numbers[used]),
+            own,
+            np.append(weights[:-1][used], weights[-1]),
+            own_variance=self._own_variance(own),
+        )
+        ok = np.isfinite(target.z)
+        seen = target.z[ok]
         if not len(seen) or seen.min() == seen.max():
             # The target does not show its scale yet: it is taken to be the past tasks'.
             share = np.zeros(len(self.past_))
             share[numbers] = weights[:-1]
             level = self.past_.level(share, np.ones(len(share), dtype=bool), shared=False)
             scale = float(np.exp(level.log_scale))
-            if not len(seen):
-                shift, level_std = level.shift, level.shift_std
-        used = weights[:-1] > 0
-        tasks = self._processes.take(numbers[used])
-        return Ensemble(
-            tasks,
-            own,
-            np.append(weights[:-1][used], weights[-1]),
-            own_variance=self.own_variance,
-            level=(shift, scale, level_std),
-        )
+            if len(seen):
+                believed = belief.standardised(target.theta[ok])[0].mean()
+                belief.set_level(float(seen[0] - scale * believed), scale)
+            else:
+                belief.set_level(level.shift, scale, level.shift_std)
+        return belief
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
         """The weight of each past task, as a share of the largest of all weights, the target's included."""
@@ -182,33 +190,37 @@ class Ensemble:
         The target's last.
     own_variance : bool
         True: the variance is that of `own`. False: that of the sum, w_i² s2_i added up.
-    level : tuple of float
-        Shift and scale that turn standardised scores into scores, and how uncertain the shift is.
+
+    Attributes
+    ----------
+    incumbent : float or None
+        What is believed of the best trial so far. The past tasks' levels are not the target's: against the
+        score itself, the belief about a trial that was made already could promise an improvement for ever.
     """
 
-    def __init__(
-        self,
-        tasks: TaskGPs,
-        own: GaussianProcess,
-        weights: np.ndarray,
-        *,
-        own_variance: bool,
-        level: tuple[float, float, float],
-    ):
+    def __init__(self, tasks: TaskGPs, own: GaussianProcess, weights: np.ndarray, *, own_variance: bool):
         self._tasks, self._own, self.weights, self._own_variance = tasks, own, weights, own_variance
-        self._shift, self._scale, self.level_std = level
+        self.set_level(own.shift, own.scale)
 
-    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of the score; (k, d) -> (k,), (k,)."""
+    def set_level(self, shift: float, scale: float, level_std: float = 0.0) -> None:
+        """What turns standardised scores into scores, and how uncertain the shift is."""
+        self._shift, self._scale, self.level_std = shift, scale, level_std
+        trials = self._own.X
+        self.incumbent = float(self.predict(trials)[0].max()) if len(trials) else None
+
+    def standardised(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and variance of the standardised score; (k, d) -> (k,), (k,)."""
         w, own = self.weights[:-1], self.weights[-1]
         own_mean, own_std = self._own.predict(theta)
         own_mean, own_std = (own_mean - self._own.shift) / self._own.scale, own_std / self._own.scale
         if self._own_variance:
-            mean, variance = w @ self._tasks.mean(theta) + own * own_mean, own_std**2
-        else:
-            means, variances = self._tasks.moments(theta)
-            mean = w @ means + own * own_mean
-            variance = w**2 @ variances + own**2 * own_std**2
+            return w @ self._tasks.mean(theta) + own * own_mean, own_std**2
+        means, variances = self._tasks.moments(theta)
+        return w @ means + own * own_mean, w**2 @ variances + own**2 * own_std**2
+
+    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the score; (k, d) -> (k,), (k,)."""
+        mean, variance = self.standardised(theta)
         return self._shift + self._scale * mean, self._scale * np.sqrt(variance)
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:

@@ -4,6 +4,7 @@ Notation as in `_ensemble`; n trials of the target, theta_j with score z_j; S dr
 the n trials' configurations, (S, n). Section 4 of the paper:
 
     loss of a draw   L(f) = sum_j sum_k [ (f(theta_j) < f(theta_k)) xor (z_j < z_k) ]
+    (pairs of equal scores, of which the paper says nothing, are left out)
     of the target's  the same with f_-j(theta_j) and f_-j(theta_k), f_-j a draw of the process without trial j
     weight           w_i = share of the S draws in which process i has the lowest loss of all
     belief           mean  sum_i w_i mu_i,   variance  sum_i w_i² s2_i
@@ -28,7 +29,8 @@ class RGPE(TaskEnsemble):
     out each trial in turn. A past task that is probably worse than the target's own process has no say
     (median of its losses above the 95th percentile of the target's). Scores of tasks need not be on one
     scale, and nothing is needed of the data: trials are enough. Before the target's third trial all past
-    tasks have the same weight and the target none.
+    tasks have the same weight and the target none, and the target's process says how uncertain their
+    average is.
 
     Training fits a process to each past task, once: O(m N³) for m tasks of N trials, some milliseconds
     each. A proposal asks at most `max_tasks` of them. To be preferred where data sets have no profile, or
@@ -64,8 +66,6 @@ class RGPE(TaskEnsemble):
     True
     """
 
-    own_variance = False
-
     def __init__(
         self,
         n_samples: int = 256,
@@ -86,6 +86,10 @@ class RGPE(TaskEnsemble):
         super()._check()
         if not self.n_samples >= 1:
             raise ValueError(f"n_samples={self.n_samples!r} must be at least 1.")
+
+    def _own_variance(self, own: GaussianProcess) -> bool:
+        # The average of many tasks is so sure of itself that it would make its first trial three times.
+        return len(own.z) < MIN_TRIALS
 
     def _weigh(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
         if len(own.z) < MIN_TRIALS:
@@ -108,7 +112,8 @@ def without_each(own: GaussianProcess) -> TaskGPs:
 def left_out_loss(draws: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Loss of the target's process, from draws of the n that lack a trial each; (n, S, n), (n,) -> (S,)."""
     at_left_out = np.einsum("jsj->js", draws)[:, :, None]  # f_-j(theta_j)
-    return ((at_left_out < draws) != (z[:, None] < z[None, :])[:, None, :]).sum(axis=(0, 2))
+    wrong = (at_left_out < draws) != (z[:, None] < z)[:, None, :]
+    return (wrong & (z[:, None] != z)[:, None, :]).sum(axis=(0, 2))
 
 
 def best_shares(losses: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 Notation as in `_ensemble`; n trials of the target. First stage: a process for each past task and one for
 the target. Second stage, a kernel regression (Nadaraya-Watson) over tasks:
 
-    disagreement  delta_i = share of pairs of the target's trials that mu_i puts in the other order
+    disagreement  delta_i = share of pairs of the target's trials that mu_i puts in the other order,
+                  of those with different scores; 1/2 if there is none (the paper has no equal scores)
     kernel        k(t) = 3/4 (1 - t²) for t <= 1, otherwise 0  (Epanechnikov)
     weight        w_i ~ k(delta_i / bandwidth),  the target's  ~ k(0) = 3/4
     belief        mean  sum_i w_i mu_i,   variance that of the target's process
@@ -22,10 +23,9 @@ class TST(TaskEnsemble):
     """A Gaussian process for each past task, weighted by a kernel of how it disagrees with the target.
 
     A past task counts as long as the share of pairs of the target's trials that it puts in the wrong order
-    is below `bandwidth`, and less the larger it is; a pair of equal scores is half a mistake. How uncertain
-    a prediction is, the target's own process says alone, so that configurations far from its trials
-    are tried in any case. Scores of tasks need not be on one scale, and nothing is needed of the data:
-    trials are enough.
+    is below `bandwidth`, and less the larger it is. How uncertain a prediction is, the target's own process
+    says alone, so that configurations far from its trials are tried in any case. Scores of tasks need not
+    be on one scale, and nothing is needed of the data: trials are enough.
 
     Training fits a process to each past task, once: O(m N³) for m tasks of N trials, some milliseconds
     each. A proposal asks at most `max_tasks` of them, for their means only, and is cheaper than that of
@@ -60,8 +60,6 @@ class TST(TaskEnsemble):
     [1.0, 0.0]
     """
 
-    own_variance = True
-
     def __init__(
         self,
         bandwidth: float = 0.1,
@@ -81,9 +79,15 @@ class TST(TaskEnsemble):
         if not self.bandwidth > 0:
             raise ValueError(f"bandwidth={self.bandwidth!r} must be above 0.")
 
+    def _own_variance(self, own: GaussianProcess) -> bool:
+        return True
+
     def _weigh(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
-        n = len(own.z)
-        delta = discordance(tasks.mean(own.X), own.z) / max(n * (n - 1), 1)
+        z = own.z
+        pairs = (z[:, None] != z).sum()
+        delta = discordance(tasks.mean(own.X), z) / max(pairs, 1)
+        if len(z) > 1 and not pairs:
+            delta[:] = 0.5  # the target knows no differences, the past does
         return epanechnikov(np.append(delta, 0.0) / self.bandwidth)
 
 

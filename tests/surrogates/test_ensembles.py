@@ -249,6 +249,7 @@ def test_without_trials_the_level_is_that_of_the_past(surrogate):
     one = EncodedTask(theta[:1], np.array([0.5]), NUMBERS)
     mean, _ = predicted(fitted, one)
     assert ((mean > 0.4) & (mean < 0.6)).all()
+    np.testing.assert_allclose(fitted.posterior(one).predict(theta[:1])[0], 0.5)
 
 
 @BOTH
@@ -265,3 +266,19 @@ def test_suggest_names_its_sources(surrogate):
         [found] = optimizer.suggest()
     assert score([found.params["a"], found.params["b"]]) > 0.9
     assert [source for source, _ in found.sources] == [task.id for task in tasks]
+
+
+@BOTH
+def test_equal_scores_do_not_hold_it_in_place(surrogate):
+    """A past whose optimum is a plain here: nothing is learned there, so it has to go on."""
+    fitted = clone(surrogate).fit(past_tasks(5))
+    today = EncodedTask(np.array([[0.75, 0.3], [0.76, 0.3], [0.74, 0.31]]), np.full(3, 0.6), NUMBERS)
+    assert (fitted.similarity(today) == 0).all()
+
+
+@BOTH
+def test_the_value_to_beat_is_believed_of_a_trial(surrogate):
+    fitted, today = clone(surrogate).fit(past_tasks(5)), target(4)
+    posterior = fitted.posterior(today)
+    assert posterior.incumbent == posterior.predict(today.theta)[0].max()
+    assert fitted.posterior(target(0)).incumbent is None

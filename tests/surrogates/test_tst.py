@@ -8,7 +8,7 @@ from tests.surrogates.transferring import past_tasks, target
 
 
 def slow_delta(f, z):
-    pairs = [(j, k) for j in range(len(z)) for k in range(len(z)) if j != k]
+    pairs = [(j, k) for j in range(len(z)) for k in range(len(z)) if z[j] != z[k]]
     return sum((f[j] > f[k]) != (z[j] > z[k]) for j, k in pairs) / len(pairs)
 
 
