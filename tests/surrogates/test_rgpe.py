@@ -101,6 +101,14 @@ def test_before_the_third_trial_all_past_tasks_are_equal():
     assert alike[3:].max() < 0.05
 
 
+def test_of_a_long_search_the_last_trials_judge():
+    surrogate, own = RGPE(n_samples=16).fit(past_tasks(2)), GP().fit([]).posterior(target(70))
+    last = GaussianProcess(own.X[-60:], own.z[-60:], own.h, NUMBERS)
+    np.testing.assert_array_equal(
+        surrogate._weigh(surrogate._processes, own), surrogate._weigh(surrogate._processes, last)
+    )
+
+
 def test_the_callers_arrays_stay_as_they_are():
     tasks, today = past_tasks(3), target(5)
     before = [task.z.copy() for task in [*tasks, today]]
