@@ -1,6 +1,6 @@
 """`Box`: a search within the bounding box of the past tasks' best settings; Perrone et al. 2019.
 
-Notation: m past tasks, best (m, d) the codes of each one's best setting. Section 4.1 of the paper:
+Notation: m past tasks, best (m, d) the codes of each one's best setting. The box:
 
     numbers     low = min_i best_i,  high = max_i best_i,  column by column
     categories  those that are in some best_i

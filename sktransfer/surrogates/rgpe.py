@@ -1,7 +1,7 @@
 """`RGPE`: the ranking-weighted Gaussian process ensemble; Feurer, Letham & Bakshy 2018.
 
 Notation as in `_ensemble`; n trials of the target, theta_j with score z_j; S draws f of each process at
-the n trials' configurations, (S, n). Section 4 of the paper:
+the n trials' configurations, (S, n). The paper's definitions:
 
     loss of a draw   L(f) = sum_j sum_k [ (f(theta_j) < f(theta_k)) xor (z_j < z_k) ]
     (pairs of equal scores, of which the paper says nothing, are left out)
@@ -19,7 +19,7 @@ from sktransfer.surrogates._gp_core import GaussianProcess
 from sktransfer.surrogates._task_gps import TaskGPs
 
 MIN_TRIALS = 3  # of the target, before the past tasks are told apart
-MAX_TRIALS = 60  # of the target, the last ones, that they are told apart by: the cost is O(n^4)
+LAST_TRIALS = 60  # of the target, that they are told apart by: the cost is O(n^4)
 
 
 class RGPE(TaskEnsemble):
@@ -34,9 +34,9 @@ class RGPE(TaskEnsemble):
     average is.
 
     Training fits a process to each past task, once: O(m N³) for m tasks of N trials, some milliseconds
-    each. A proposal asks at most `max_tasks` of them, and judges them by the last 60 trials. To be preferred where data sets have no profile, or
-    their profile says little, and some tens of trials can be afforded; its first trials are those that
-    are good on average.
+    each. A proposal asks at most `max_tasks` of them, and judges them by the last 60 trials. To be preferred
+    where data sets have no profile, or their profile says little, and some tens of trials can be afforded;
+    its first trials are those that are good on average.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ class RGPE(TaskEnsemble):
     def _weigh(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
         if len(own.z) < MIN_TRIALS:
             return np.append(np.ones(len(tasks)), 0.0)
-        if len(own.z) > MAX_TRIALS:
-            X, z = own.X[-MAX_TRIALS:], own.z[-MAX_TRIALS:]
+        if len(own.z) > LAST_TRIALS:
+            X, z = own.X[-LAST_TRIALS:], own.z[-LAST_TRIALS:]
             own = GaussianProcess(X, z, own.h, own.categorical, kernel=own.kernel)
         rng = np.random.default_rng(self.random_state)
         draws = tasks.sample(own.X, self.n_samples, rng)
