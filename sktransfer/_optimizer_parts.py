@@ -14,7 +14,6 @@ from scipy.stats import qmc
 
 from sktransfer._values import params_identity
 from sktransfer.acquisition import (
-    confined,
     log_expected_improvement,
     lower_confidence_bound,
     maximise,
@@ -98,7 +97,9 @@ class Belief:
         if self.draws and len(codes) > N_DRAWN:  # a joint draw of very many is slow, and one of some as good
             chosen = np.sort(rng.choice(len(codes), N_DRAWN, replace=False))
         value = partial(thompson, self.posterior, rng=rng) if self.draws else self.acquisition
-        return chosen[np.argsort(-confined(value, self.region)(codes[chosen]), kind="stable")]
+        # Those outside of the region come last: they are wanted when it has been used up.
+        outside = np.zeros(len(chosen)) if self.region is None else ~self.region.contains(codes[chosen])
+        return chosen[np.lexsort((-value(codes[chosen]), outside))]
 
     def candidates(self, space: Space, near: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Codes worth trying, best first; -> (k, d)."""
@@ -186,11 +187,21 @@ def with_trials(target: EncodedTask, codes: np.ndarray, z: np.ndarray) -> Encode
     )
 
 
-def space_filling(space: Space, index: int, seed: int) -> np.ndarray:
-    """A point of the unit cube: the middle of every scale and the first category, then Sobol."""
+def space_filling(
+    space: Space, index: int, seed: int, region: Region | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Codes that fill the space, or a region of it: its middle, then Sobol; (1, d), or some more.
+
+    In a region the nearest value of a list may lie outside: then it is one of the draws that are inside.
+    """
     if index == 0:
-        return np.where(space.categorical, 0.0, 0.5)[None]
-    engine = qmc.Sobol(space.n_columns, seed=seed)
-    if index > 1:
-        engine.fast_forward(index - 1)
-    return engine.random(1)
+        cube = np.where(space.categorical, 0.0, 0.5)[None]  # the first category
+    else:
+        engine = qmc.Sobol(space.n_columns, seed=seed)
+        if index > 1:
+            engine.fast_forward(index - 1)
+        cube = engine.random(1)
+    if region is None:
+        return space.from_cube(cube)
+    codes = np.vstack([space.snap(region.stretch(cube)), sample(space, rng, 64, region)])
+    return codes[region.contains(codes)]

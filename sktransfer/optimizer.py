@@ -260,13 +260,10 @@ class TransferOptimizer:
 
     def _explore(self, members: Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
         """A configuration from where nothing is known."""
+        region = self.surrogate.region(self._target())
         if members is None and self.surrogate.n_initial:
-            region = self.surrogate.region(self._target())
-            cube = space_filling(self.space, self._asked, self._seed)
-            filling = self.space.decode(
-                self.space.from_cube(cube if region is None else region.stretch(cube))
-            )
-            if params := self._first_new(filling):
+            codes = space_filling(self.space, self._asked, self._seed, region, rng)
+            if params := self._first_new(self.space.decode(codes)):
                 return params, "space-filling"
         if members is None:
             draws = self.space.sample(64, rng)
@@ -277,6 +274,9 @@ class TransferOptimizer:
                 return draws[0], "random"
             members = Pool(self.space, self.space.grid(), source=None)
         left = members.fresh(self._seen) or range(len(members.params))
+        if region is not None:
+            inside = region.contains(members.codes[left])
+            left = [i for i, within in zip(left, inside, strict=True) if within] or left
         return members.params[rng.choice(left)], "random"
 
     def _first_new(self, candidates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -72,7 +72,7 @@ def maximise(
 def sample(space: Space, rng: np.random.Generator, n: int, region: Region | None = None) -> np.ndarray:
     """Codes drawn from the space, or from a part of it; -> (n, d)."""
     cube = rng.random((n, space.n_columns))
-    return space.from_cube(cube if region is None else region.stretch(cube))
+    return space.from_cube(cube) if region is None else space.snap(region.stretch(cube))
 
 
 def confined(acquisition: Acquisition, region: Region | None) -> Acquisition:

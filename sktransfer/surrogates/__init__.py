@@ -14,17 +14,21 @@ from sktransfer import encoders
 from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
+    "Box": "box",
     "CopulaGP": "copula",
     "CopulaTS": "copula",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
+    "RGPE": "rgpe",
     "Random": "random",
+    "TST": "tst",
     "WarmStart": "warm_start",
 }
 
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "auto": ("WarmStart", {}),
+    "box": ("Box", {}),
     "copula-gp": ("CopulaGP", {}),
     "copula-ts": ("CopulaTS", {}),
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
@@ -35,6 +39,8 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "multi-blr": ("DistBLR", {"encoder": "TaskIndex"}),
     "multi-gp": ("DistGP", {"encoder": "TaskIndex"}),
     "random": ("Random", {}),
+    "rgpe": ("RGPE", {}),
+    "tst": ("TST", {}),
     "warm-start": ("WarmStart", {}),
 }
 """Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
@@ -42,8 +48,11 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 __all__ = [
     "GP",
     "REGISTRY",
+    "Box",
     "CopulaGP",
     "CopulaTS",
+    "RGPE",
+    "TST",
     "DistBLR",
     "DistGP",
     "EncodedTask",

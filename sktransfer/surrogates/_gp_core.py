@@ -59,12 +59,13 @@ def differences(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> to
 def scaled_distances(
     A: torch.Tensor, B: torch.Tensor, weights: torch.Tensor, categorical: np.ndarray
 ) -> torch.Tensor:
-    """``differences(A, B) @ weights`` without the table of differences; (n, d), (m, d) -> (n, m)."""
+    """``differences(A, B) @ weights`` without the table; (n, d), (m, d) -> (n, m), or stacks of them."""
     numeric = torch.from_numpy(~categorical)
-    root = torch.sqrt(weights[numeric])
-    r2 = torch.cdist(A[:, numeric] * root, B[:, numeric] * root) ** 2
+    root = torch.sqrt(weights[..., None, numeric])
+    r2 = torch.cdist(A[..., numeric] * root, B[..., numeric] * root) ** 2
     for column in np.flatnonzero(categorical):
-        r2 = r2 + (A[:, None, column] != B[None, :, column]) * weights[column]
+        other = A[..., :, None, column] != B[..., None, :, column]
+        r2 = r2 + other * weights[..., column, None, None]
     return r2
 
 

@@ -24,6 +24,15 @@ class MetaSurrogate(Surrogate):
 
     A subclass trains (`_train`: fills ``trained_`` and ``learned_``) and has a `posterior`; without a past it
     is a plain GP, or what `_relative` makes it.
+
+    Attributes
+    ----------
+    past_ : Past
+        The tasks that have a success.
+    given_ : ndarray of str
+        Ids of all tasks that `fit` was given.
+    place_ : ndarray of int
+        Where in ``given_`` those of ``past_`` are.
     """
 
     transfers = True
@@ -38,7 +47,10 @@ class MetaSurrogate(Surrogate):
         """Learn from the past tasks, from the weights of `warm_from` where they fit."""
         self._check()
         super().fit(tasks, warm_from)
-        tasks = [task for task in tasks if np.isfinite(task.z).any()] if tasks else tasks
+        useful = np.array([np.isfinite(task.z).any() for task in tasks], dtype=bool)
+        self.given_ = np.array([task.id for task in tasks], dtype=str)
+        self.place_ = np.flatnonzero(useful)
+        tasks = [tasks[number] for number in self.place_]
         self._set_up(Past.of(tasks, self._scores))
         self.trained_, self.learned_ = {}, {}
         if self._has_past:
@@ -85,13 +97,20 @@ class MetaSurrogate(Surrogate):
 
     @property
     def task_ids(self) -> list[str]:
-        return [str(name) for name in self.past_.ids]
+        return [str(name) for name in self.given_]
+
+    def _placed(self, values: np.ndarray) -> np.ndarray:
+        """Values of the tasks in ``past_``, for all that were given; 0 for those without a success."""
+        placed = np.zeros(len(self.given_))
+        placed[self.place_] = values
+        return placed
 
     # -- state ---------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
         """What was learned, as plain arrays."""
         arrays = {f"past.{name}": array for name, array in self.past_.arrays().items()}
+        arrays |= {"own.given": self.given_, "own.place": self.place_}
         arrays |= {f"trained.{name}": t.detach().numpy().copy() for name, t in self.trained_.items()}
         return arrays | {f"learned.{name}": np.asarray(array) for name, array in self.learned_.items()}
 
@@ -102,8 +121,9 @@ class MetaSurrogate(Surrogate):
         def part(prefix: str) -> dict[str, Any]:
             return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
 
+        self.given_, self.place_ = state["own.given"], state["own.place"]
         self._set_up(Past(**part("past.")))
-        self.n_tasks_ = len(self.past_)
+        self.n_tasks_ = len(self.given_)
         self.trained_ = {name: tensor(a).requires_grad_(True) for name, a in part("trained.").items()}
         self.learned_ = part("learned.")
         return self

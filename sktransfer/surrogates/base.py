@@ -56,8 +56,15 @@ class Region:
     values: Mapping[int, np.ndarray]
 
     def stretch(self, cube: np.ndarray) -> np.ndarray:
-        """The unit cube mapped into the bounds; (n, d) -> (n, d)."""
-        return self.low + cube * (self.high - self.low)
+        """Codes in the region, from points of the unit cube; (n, d) -> (n, d).
+
+        A list of numbers has only some of these codes: they are to be snapped to the nearest.
+        """
+        codes = self.low + cube * (self.high - self.low)
+        for column, values in self.values.items():
+            part = np.minimum((cube[:, column] * len(values)).astype(int), len(values) - 1)
+            codes[:, column] = values[part]
+        return codes
 
     def contains(self, theta: np.ndarray) -> np.ndarray:
         """(n, d) -> (n,), bool."""

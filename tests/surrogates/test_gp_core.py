@@ -34,15 +34,18 @@ def test_posterior_equals_scikit_learns(kernel, n, d):
     process = core.GaussianProcess(
         X, z, np.log([*lengthscales, signal, noise]), np.zeros(d, dtype=bool), kernel=kernel
     )
+    noise += core._JITTER
     reference = GaussianProcessRegressor(
         ConstantKernel(signal) * REFERENCE[kernel](lengthscales) + WhiteKernel(noise), optimizer=None, alpha=0
     ).fit(X, z)
     points = rng.random((50, d))
     mean, std = process.predict(points)
     their_mean, their_std = reference.predict(points, return_std=True)
-    np.testing.assert_allclose(mean, their_mean, atol=1e-6)
+    np.testing.assert_allclose(mean, their_mean, atol=1e-8)
     # theirs is the variance of a new observation, ours that of the function
-    np.testing.assert_allclose(std**2 + noise, their_std**2, atol=1e-6)
+    np.testing.assert_allclose(np.sqrt(std**2 + noise), their_std, atol=1e-8)
+    evidence = process.log_evidence - 0.5 * n * np.log(2 * np.pi)
+    assert evidence == pytest.approx(reference.log_marginal_likelihood_value_, abs=1e-8)
 
 
 @pytest.mark.parametrize("kernel", sorted(core.KERNELS))

@@ -1,0 +1,164 @@
+"""Box: what its box is, and when it is left."""
+
+import numpy as np
+import pytest
+from scipy.stats import uniform
+from sklearn.base import clone
+
+from sktransfer import Task, TransferOptimizer
+from sktransfer.surrogates import Box, EncodedTask, Region
+from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, target
+
+MIXED = np.array([False, True])
+
+
+def tasks_with_best(*best, categorical=NUMBERS):
+    """Tasks of three trials, the best of them given."""
+    corners = np.array([[0.0, 0.0], [1.0, 1.0]])
+    return [
+        EncodedTask(np.vstack([corners, row]), np.array([0.1, 0.2, 0.9]), categorical, id=str(i))
+        for i, row in enumerate(best)
+    ]
+
+
+def trials(theta, z, categorical=NUMBERS):
+    return EncodedTask(np.array(theta, dtype=float).reshape(len(z), 2), np.array(z, dtype=float), categorical)
+
+
+NONE = trials([], [])
+
+
+def test_it_is_the_bounding_box_of_the_best_settings():
+    region = Box().fit(tasks_with_best([0.2, 0.8], [0.5, 0.4], [0.3, 0.7])).region(NONE)
+    np.testing.assert_allclose([region.low, region.high], [[0.2, 0.4], [0.5, 0.8]])
+    assert region.values == {}
+
+
+@pytest.mark.parametrize(
+    ("best", "low", "high"),
+    [([0.5, 0.5], [0.4, 0.4], [0.6, 0.6]), ([0.0, 0.97], [0.0, 0.8], [0.2, 1.0])],
+)
+def test_a_point_is_widened(best, low, high):
+    region = Box(min_width=0.2).fit(tasks_with_best(best)).region(NONE)
+    np.testing.assert_allclose([region.low, region.high], [low, high])
+
+
+def test_optima_outside_of_todays_bounds_are_moved_in():
+    region = Box().fit(tasks_with_best([-3.0, 0.2], [0.5, 7.0])).region(NONE)
+    np.testing.assert_allclose([region.low, region.high], [[0.0, 0.2], [0.5, 1.0]])
+
+
+def test_categories_that_were_best_are_in_it():
+    tasks = tasks_with_best([0.2, 0.25], [0.5, 0.75], [0.4, -1.0], categorical=MIXED)
+    region = Box().fit(tasks).region(trials([], [], MIXED))
+    # The third task's best is no setting of today's; its next best has category 1.
+    assert region.values[1].tolist() == [0.25, 0.75, 1.0]
+    assert region.contains(np.array([[0.3, 0.25], [0.3, 0.1]])).tolist() == [True, False]
+
+
+def test_a_column_that_nobody_varied_is_free():
+    theta = np.array([[0.1, 0.5], [0.3, 0.5], [0.9, 0.5]])
+    region = Box().fit([trials(theta, [0.2, 0.9, 0.1])]).region(NONE)
+    np.testing.assert_allclose([region.low, region.high], [[0.2, 0.0], [0.4, 1.0]])
+
+
+@pytest.mark.parametrize("z", [[0.4], [0.4, 0.6]])
+def test_where_nothing_was_looked_for_there_is_no_box(z):
+    assert Box().fit([trials([[0.5, 0.5]] * len(z), z)]).region(NONE) is None
+
+
+@pytest.mark.parametrize("tasks", [[], [trials([[0.1, 0.2], [0.3, 0.4]], [np.nan, np.nan])]])
+def test_without_a_past_it_is_a_gp_and_says_so(tasks):
+    with pytest.warns(UserWarning, match="no past trials"):
+        box = Box().fit(tasks)
+    assert box.region(target(5)) is None
+
+
+def test_failures_and_equal_scores():
+    theta = np.array([[0.1, 0.1], [0.9, 0.9], [0.5, 0.5]])
+    region = Box().fit([trials(theta, [np.nan, 0.3, 0.2]), trials(theta, [1, 1, 1])]).region(NONE)
+    np.testing.assert_allclose([region.low, region.high], [[0.1, 0.1], [0.9, 0.9]])
+
+
+def test_when_the_box_is_left():
+    box = Box(n_inside=3).fit(tasks_with_best([0.2, 0.2], [0.4, 0.4]))
+    inside, outside = [[0.3, 0.3]] * 6, [*[[0.3, 0.3]] * 5, [0.9, 0.9]]
+    assert box.region(trials(inside[:2], [1, 1])) is not None
+    assert box.region(trials(outside[-2:], [1, 2])) is not None  # not yet
+    held = [box.region(trials(inside[:n], np.arange(n))) is not None for n in (3, 4, 5, 6)]
+    assert held == [False, True, False, True]
+    assert box.region(trials(outside, [1, 1, 1, 1, 1, 0.5])) is not None
+    assert box.region(trials(outside, [1, 1, 1, 1, 1, 2])) is None  # the best lies outside
+    assert box.region(trials(inside[:4], [np.nan] * 4)) is None  # nothing in it has ever worked
+    forever = Box(n_inside=None).fit(tasks_with_best([0.2, 0.2], [0.4, 0.4]))
+    assert forever.region(trials(outside, [1, 1, 1, 1, 1, 2])) is not None
+
+
+def test_state_round_trip_and_clone():
+    box = Box(n_inside=5).fit(past_tasks(4))
+    back = clone(box).from_state(box.state())
+    assert back.n_tasks_ == 4
+    ours, theirs = back.region(NONE), box.region(NONE)
+    np.testing.assert_array_equal([ours.low, ours.high], [theirs.low, theirs.high])
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_inside", -1), ("min_width", 0.0), ("min_width", 1.5)])
+def test_bad_parameters_are_named(name, value):
+    with pytest.raises(ValueError, match=f"{name}={value}"):
+        Box(**{name: value}).fit([])
+
+
+# -- in a search -----------------------------------------------------------------------------------
+
+
+def test_a_region_stretches_the_cube_into_itself():
+    region = Region(np.array([0.2, 0.0]), np.array([0.4, 1.0]), {1: np.array([0.1, 0.7])})
+    cube = np.random.default_rng(0).random((200, 2))
+    codes = region.stretch(cube)
+    assert region.contains(codes).all()
+    assert set(codes[:, 1]) == {0.1, 0.7}
+
+
+@pytest.mark.parametrize("b", [uniform(0, 1), ["x", "y", "z"], [1, 2, 3, 4, 5, 6]])
+@pytest.mark.parametrize("a", [uniform(0, 1), np.linspace(0, 1, 11).tolist()])
+def test_the_first_trials_are_in_the_box(a, b):
+    space = {"a": a, "b": b}
+    values = [0.1, 0.9, 0.5] if not isinstance(b, list) else [b[0], b[-1], b[1]]
+    past = [
+        ([0.0, values[0]], [1.0, values[1]], [0.4, values[2]]),
+        ([0.2, values[2]], [1.0, values[1]], [0.6, values[2]]),
+    ]
+    tasks = [
+        Task.from_trials(space, [({"a": x, "b": y}, i) for i, (x, y) in enumerate(rows)]) for rows in past
+    ]
+    optimizer = TransferOptimizer(space, tasks, surrogate=Box(n_inside=6), random_state=0)
+    chosen = []
+    for number in range(8):
+        [params] = optimizer.ask()
+        optimizer.tell(params, float(number))
+        chosen.append(params)
+    space = optimizer.space
+    region = optimizer.surrogate.region(trials([], [], space.categorical))
+    n = 6 if space.size is None else int(region.contains(space.encode(space.grid())).sum())
+    codes = space.encode(chosen)[: min(n, 6)]  # what is inside of a grid may be used up before
+    assert region.contains(codes).all()
+    assert codes[:, 0].min() > 0.39
+    assert codes[:, 0].max() < 0.61
+
+
+def test_a_box_that_misleads_is_left_and_the_papers_is_not():
+    tasks = tasks_with_best([0.1, 0.8], [0.25, 0.9])
+
+    def best(surrogate):
+        optimizer = TransferOptimizer(SPACE, surrogate=surrogate, random_state=0)
+        optimizer.surrogate.fit(tasks)
+        optimizer.learned = True
+        for _ in range(20):
+            [params] = optimizer.ask()
+            optimizer.tell(params, -((params["a"] - 0.75) ** 2) - (params["b"] - 0.3) ** 2)
+        return optimizer.to_task().best
+
+    assert best(Box()).score > -0.01
+    stuck = best(Box(n_inside=None))
+    assert stuck.score < -0.3
+    assert stuck.params["a"] <= 0.28
