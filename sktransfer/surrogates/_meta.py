@@ -50,7 +50,7 @@ class MetaSurrogate(Surrogate):
         useful = np.array([np.isfinite(task.z).any() for task in tasks], dtype=bool)
         self.given_ = np.array([task.id for task in tasks], dtype=str)
         self.place_ = np.flatnonzero(useful)
-        tasks = [tasks[number] for number in self.place_]
+        tasks = [tasks[int(number)] for number in self.place_]
         self._set_up(Past.of(tasks, self._scores))
         self.trained_, self.learned_ = {}, {}
         if self._has_past:
