@@ -14,6 +14,7 @@ from sktransfer import encoders
 from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
+    "CommonSurface": "common_surface",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
@@ -23,6 +24,7 @@ _CLASSES = {
 
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "auto": ("WarmStart", {}),
+    "common-surface": ("CommonSurface", {}),
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
     "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
     "gp": ("GP", {}),
@@ -38,6 +40,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 __all__ = [
     "GP",
     "REGISTRY",
+    "CommonSurface",
     "DistBLR",
     "DistGP",
     "EncodedTask",
