@@ -19,6 +19,7 @@ _CLASSES = {
     "DistGP": "dist_gp",
     "GP": "gp",
     "Random": "random",
+    "SCoT": "scot",
     "WarmStart": "warm_start",
 }
 
@@ -33,6 +34,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "multi-blr": ("DistBLR", {"encoder": "TaskIndex"}),
     "multi-gp": ("DistGP", {"encoder": "TaskIndex"}),
     "random": ("Random", {}),
+    "scot": ("SCoT", {}),
     "warm-start": ("WarmStart", {}),
 }
 """Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
@@ -47,6 +49,7 @@ __all__ = [
     "Posterior",
     "Random",
     "Region",
+    "SCoT",
     "Surrogate",
     "WarmStart",
     "check_surrogate",
