@@ -29,7 +29,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from scipy.special import gammaln
 
 from sktransfer._torch import single_thread, tensor
 from sktransfer.scores import raise_floor, standardise
@@ -41,7 +40,7 @@ from sktransfer.surrogates._meta import MetaSurrogate
 from sktransfer.surrogates._past import Level, Past
 from sktransfer.surrogates._training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
-from sktransfer.surrogates.gp import default_priors
+from sktransfer.surrogates.gp import GP, default_priors
 
 _JITTER = 1e-6
 _WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
@@ -96,6 +95,8 @@ class CommonSurface(MetaSurrogate):
     (True, [0.7])
     """
 
+    alone_: GP
+
     def __init__(
         self,
         kernel: str = "mkl",
@@ -134,6 +135,10 @@ class CommonSurface(MetaSurrogate):
             raise ValueError(f"weights={self.weights!r} must be two numbers, not negative, not both 0.")
         if not 0 <= self.redraw <= 1:
             raise ValueError(f"redraw={self.redraw!r} must be a probability, 0 to 1.")
+
+    def _set_up(self, past: Past) -> None:
+        super()._set_up(past)
+        self._kept: tuple[np.ndarray, np.ndarray, _Surface] | None = None
 
     # -- the surface ---------------------------------------------------------------------------
 
@@ -253,14 +258,10 @@ class CommonSurface(MetaSurrogate):
     def _surface(self, alike: np.ndarray) -> _Surface:
         """The process given the past trials; the last one is kept, for it is the same at the next trial."""
         rows = self._telling(alike)
-        kept: tuple[np.ndarray, np.ndarray, _Surface] | None = getattr(self, "_kept", None)
+        kept = self._kept
         if kept is None or not (np.array_equal(kept[0], rows) and np.array_equal(kept[1], alike)):
             kept = self._kept = (rows, alike, _Surface(self, rows, alike))
         return kept[2]
-
-    def _set_up(self, past: Past) -> None:
-        super()._set_up(past)
-        self._kept = None
 
     def _telling(self, alike: np.ndarray) -> np.ndarray:
         """Trials that the process is conditioned on: those of tasks that are alike at all, or of these the
@@ -339,23 +340,21 @@ class _Surface:
 def bound(d: int) -> float:
     """The B that makes 1 - |theta - theta'| / B positive semi-definite on the unit cube of d columns.
 
-    Draw a hyperplane at random: its normal u evenly from the sphere, its offset evenly from [-R, R] around
-    the cube's centre, R = sqrt(d) / 2 the radius of the ball about the cube. It lies between theta and theta'
-    with probability E|u (theta - theta')| / 2R = |theta - theta'| E|u_1| / 2R, for both lie in the ball. Let
-    h(theta) be 1 on its one side and -1 on the other: then
+    Draw a hyperplane that cuts the cube: its normal u from N(0, I), weighted by |u|_1, the cube's extent along
+    u, and its offset evenly from that extent. It lies between theta and theta' with probability
 
-        E[h(theta) h(theta')] = 1 - 2 P(between) = 1 - |theta - theta'| E|u_1| / R
+        E|u (theta - theta')| / E|u|_1 = |theta - theta'| / d,
 
-    is an average of products h h', hence positive semi-definite, and so is every 1 - |.| / B with B >= R /
-    E|u_1| (it adds a constant to a multiple of this one), E|u_1| = Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)).
-    The paper's own B, the largest distance 2R, is large enough up to d = 3.
+    for u (theta - theta') is normal with deviation |theta - theta'|, and |u|_1 is a sum of d such terms of
+    deviation 1. Let h be 1 on its one side and -1 on the other: then E[h(theta) h(theta')] = 1 - 2 |theta -
+    theta'| / d is an average of products, hence positive semi-definite, and so is every 1 - |.| / B with
+    B >= d / 2, a constant more and a multiple of it. The paper's B, the cube's largest distance sqrt(d), is
+    as large up to d = 4; from d = 6 on there are settings for which it is too small.
 
-    >>> [round(bound(d), 2) for d in (1, 3, 10)]
-    [1.0, 1.73, 6.11]
+    >>> [bound(d) for d in (1, 4, 10)]
+    [1.0, 2.0, 5.0]
     """
-    radius = math.sqrt(d) / 2
-    ratio = math.sqrt(math.pi) * math.exp(gammaln((d + 1) / 2) - gammaln(d / 2))
-    return radius * max(2.0, ratio)
+    return max(math.sqrt(d), d / 2)
 
 
 def neighbour_kernel(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> torch.Tensor:
@@ -363,8 +362,8 @@ def neighbour_kernel(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) 
 
     A category that differs counts as much as a number from one end of its scale to the other. Each factor is
     positive semi-definite (the latter is 1 - 1/B plus [equal] / B, and B >= 1), hence their product is. Past
-    numbers outside of today's bounds count as on them: a ball that holds them all would hold today's too
-    loosely to tell them apart.
+    numbers outside of today's bounds count as on them: a B for a cube that holds them all would be too large
+    to tell today's settings apart.
     """
     numbers = torch.from_numpy(~categorical)
     reach = bound(max(A.shape[1], 1))

@@ -30,7 +30,7 @@ from sktransfer.surrogates._guarded import Alone, weigh
 from sktransfer.surrogates._meta import MetaSurrogate
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
-from sktransfer.surrogates.gp import default_priors
+from sktransfer.surrogates.gp import GP, default_priors
 
 _TRAINED_ON = 150  # trials that the hyperparameters are learned from
 _LEAST_NOISE = 1e-4  # variance of a latent score: two trials may be all but the same
@@ -74,6 +74,8 @@ class SCoT(MetaSurrogate):
     >>> bool(mean[0] > mean[1])
     True
     """
+
+    alone_: GP
 
     def __init__(
         self,
@@ -245,7 +247,7 @@ class SCoT(MetaSurrogate):
         """What each task was compared by, and how many of its trials were ranked."""
         if not self._has_past:
             return []
-        owner, words = self.past_.owner, self.learned_["basis"]
+        owner, words = self.past_.owner, list(self.learned_["basis"])
         if target.profile is None:
             words = [f"{known(None)} (of these data)"] * len(words)
         x = self._target_features(target)
