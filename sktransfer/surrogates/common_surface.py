@@ -340,8 +340,8 @@ class _Surface:
 def bound(d: int) -> float:
     """The B that makes 1 - |theta - theta'| / B positive semi-definite on the unit cube of d columns.
 
-    Draw a hyperplane that cuts the cube: its normal u from N(0, I), weighted by |u|_1, the cube's extent along
-    u, and its offset evenly from that extent. It lies between theta and theta' with probability
+    Draw a hyperplane that cuts the cube: its normal u from N(0, I), weighted by |u|_1, the cube's extent
+    along u, and its offset evenly from that extent. It lies between theta and theta' with probability
 
         E|u (theta - theta')| / E|u|_1 = |theta - theta'| / d,
 

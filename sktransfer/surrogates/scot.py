@@ -116,6 +116,7 @@ class SCoT(MetaSurrogate):
         scale = DataFeatures.of(profiles)
         self.learned_ = {"low": scale.low, "high": scale.high, "features": scale.table(profiles)}
         self.learned_["basis"] = np.array([known(each) for each in profiles], dtype=str)
+        self.learned_["places"] = np.concatenate([_places(task.z) for task in tasks])
         order = np.random.default_rng(self.random_state).permutation(len(tasks))
         rows = self._first(order, _TRAINED_ON)
         trials = self._past_trials(rows)
@@ -151,8 +152,7 @@ class SCoT(MetaSurrogate):
                 loss, np.zeros(Phi.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": self.max_iter}
             )
             s = Phi @ found.x
-        counts = np.maximum(np.bincount(trials.owner), 1)
-        means = np.bincount(trials.owner, s) / counts
+        means = np.bincount(trials.owner, s) / np.maximum(np.bincount(trials.owner), 1)
         within = np.sqrt(np.mean((s - means[trials.owner]) ** 2))
         return (s - s.mean()) / within if within > 1e-12 else np.zeros(len(s))
 
@@ -174,7 +174,7 @@ class SCoT(MetaSurrogate):
     def _past_trials(self, rows: np.ndarray) -> _Trials:
         past = self.past_
         X = np.hstack([past.theta[rows], self.learned_["features"][past.owner[rows]]])
-        return _Trials(X, past.z[rows], np.unique(past.owner[rows], return_inverse=True)[1].reshape(-1))
+        return _Trials(X, self.learned_["places"][rows], past.owner[rows])
 
     def _first(self, order: np.ndarray, room: int) -> np.ndarray:
         """Trials of the tasks in this order, until there is no more room; -> (n,), numbers of rows."""
@@ -195,8 +195,7 @@ class SCoT(MetaSurrogate):
         fair = Conditioned(before, target.theta, y, level)
         if not len(y):
             return fair
-        own = _Trials(_beside(target.theta, x), z, np.zeros(len(z), dtype=int))
-        trials = before.trials.and_those_of(own)
+        trials = before.trials.and_one_more(_beside(target.theta, x), _places(target.z))
         s = self._rank(trials)
         last = s[-len(y) :]
         # The order says nothing of the scale: mean and deviation are those of the target's scores so far.
@@ -228,7 +227,7 @@ class SCoT(MetaSurrogate):
             trials = self._past_trials(rows)
             s = self._rank(trials)
             gp = GaussianProcess(trials.X, s, self.learned_["h"], self._categorical, kernel=self.kernel)
-            misfit = max(float(np.mean((trials.z - s) ** 2)), _MISFIT)
+            misfit = max(float(np.mean((self.past_.z[rows] - s) ** 2)), _MISFIT)
             kept = self._kept = (rows, x, _Before(gp, x, misfit, trials))
         return kept[2]
 
@@ -258,25 +257,31 @@ class SCoT(MetaSurrogate):
 
 
 class _Trials:
-    """Trials of several tasks: X = [theta, x] (n, d + 3), z (n,) comparable within a task, owner (n,)."""
+    """Trials of several tasks, one task after another: X = [theta, x] (n, d + 3), the place of each in the
+    order of its task's scores (n,), and owner (n,), the number of its task."""
 
-    def __init__(self, X: np.ndarray, z: np.ndarray, owner: np.ndarray):
-        self.X, self.z, self.owner = X, z, owner
+    def __init__(self, X: np.ndarray, places: np.ndarray, owner: np.ndarray):
+        self.X, self.places, self.owner = X, places, owner
 
-    def and_those_of(self, other: _Trials) -> _Trials:
+    def and_one_more(self, X: np.ndarray, places: np.ndarray) -> _Trials:
         """With those of another task behind them."""
-        owner = np.append(self.owner, other.owner + self.owner.max(initial=-1) + 1)
-        return _Trials(np.vstack([self.X, other.X]), np.append(self.z, other.z), owner)
+        owner = np.append(self.owner, np.full(len(places), self.owner.max(initial=-1) + 1))
+        return _Trials(np.vstack([self.X, X]), np.append(self.places, places), owner)
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the better and of the worse trial of each pair of a task that are not tied."""
         better, worse = [np.empty(0, dtype=int)], [np.empty(0, dtype=int)]
         starts = np.flatnonzero(np.diff(self.owner, prepend=-1))
-        for rows in np.split(np.arange(len(self.z)), starts[1:]):
-            i, j = np.nonzero(self.z[rows][:, None] > self.z[rows])
+        for rows in np.split(np.arange(len(self.places)), starts[1:]):
+            i, j = np.nonzero(self.places[rows][:, None] > self.places[rows])
             better.append(rows[i])
             worse.append(rows[j])
         return np.concatenate(better), np.concatenate(worse)
+
+
+def _places(z: np.ndarray) -> np.ndarray:
+    """From the worst score, 0, upwards; ties share a place, and all failures are tied below the rest."""
+    return np.unique(np.nan_to_num(z, nan=-np.inf, neginf=-np.inf), return_inverse=True)[1].reshape(-1)
 
 
 class _Before:
