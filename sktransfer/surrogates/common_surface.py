@@ -14,7 +14,7 @@ is one function of all tasks, a Gaussian process with noise variance v and covar
 with w = (0.3, 0.7). Both sum over products of a kernel of configurations and one of tasks. Those of tasks are
 positive semi-definite: [same task] is a block matrix of ones, and the last factor is g g' for the vector g of
 ones and zeros (the paper's, which asks the second trial only, is not even symmetric). For 1 - |.| / B see
-`bound`. Hence so are the products (Schur) and their sum.
+`_neighbour_kernel`. Hence so are the products (Schur) and their sum.
 
 A trial of a task that is not near has covariance 0 with all of the target's, and with all that have not: it
 drops out exactly. So "mkl" is conditioned on the nearest tasks' trials alone, P of them. Past tasks do not
@@ -37,6 +37,7 @@ from sktransfer.surrogates._data_features import NAMES, DataFeatures, known
 from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood, scaled_distances
 from sktransfer.surrogates._guarded import Alone, weigh
 from sktransfer.surrogates._meta import MetaSurrogate
+from sktransfer.surrogates._neighbour_kernel import neighbour_kernel
 from sktransfer.surrogates._past import Level, Past
 from sktransfer.surrogates._training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
@@ -335,41 +336,3 @@ class _Surface:
         """Covariance with the past trials, and L^-1 times it; (n, P), (P, n)."""
         k = self._model._gram(tensor(theta), self._theta, self._alike)
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)
-
-
-def bound(d: int) -> float:
-    """The B that makes 1 - |theta - theta'| / B positive semi-definite on the unit cube of d columns.
-
-    Draw a hyperplane that cuts the cube: its normal u from N(0, I), weighted by |u|_1, the cube's extent
-    along u, and its offset evenly from that extent. It lies between theta and theta' with probability
-
-        E|u (theta - theta')| / E|u|_1 = |theta - theta'| / d,
-
-    for u (theta - theta') is normal with deviation |theta - theta'|, and |u|_1 is a sum of d such terms of
-    deviation 1. Let h be 1 on its one side and -1 on the other: then E[h(theta) h(theta')] = 1 - 2 |theta -
-    theta'| / d is an average of products, hence positive semi-definite, and so is every 1 - |.| / B with
-    B >= d / 2, a constant more and a multiple of it. The paper's B, the cube's largest distance sqrt(d), is
-    as large up to d = 4; from d = 6 on there are settings for which it is too small.
-
-    >>> [bound(d) for d in (1, 4, 10)]
-    [1.0, 2.0, 5.0]
-    """
-    return max(math.sqrt(d), d / 2)
-
-
-def neighbour_kernel(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> torch.Tensor:
-    """1 - |theta - theta'| / B over the numbers, times 1 - [differs] / B for each category; -> (n, m).
-
-    A category that differs counts as much as a number from one end of its scale to the other. Each factor is
-    positive semi-definite (the latter is 1 - 1/B plus [equal] / B, and B >= 1), hence their product is. Past
-    numbers outside of today's bounds count as on them: a B for a cube that holds them all would be too large
-    to tell today's settings apart.
-    """
-    numbers = torch.from_numpy(~categorical)
-    reach = bound(max(A.shape[1], 1))
-    a, b = (each[:, numbers].clamp(0, 1) for each in (A, B))
-    # Of two settings that are all but equal the quick way gets the distance wrong by the root of a rounding.
-    kernel = 1 - torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist") / reach
-    for column in np.flatnonzero(categorical):
-        kernel = kernel * (1 - (A[:, None, column] != B[None, :, column]) / reach)
-    return kernel

@@ -7,7 +7,7 @@ from scipy.stats import binom
 
 from sktransfer import TransferOptimizer
 from sktransfer.surrogates import CommonSurface, EncodedTask
-from sktransfer.surrogates.common_surface import bound, neighbour_kernel
+from sktransfer.surrogates._neighbour_kernel import bound, neighbour_kernel
 from tests.surrogates.bad_input import (
     PASTS,
     POINTS,
