@@ -145,15 +145,21 @@ class CommonSurface(MetaSurrogate):
 
     def _gram(self, A: torch.Tensor, B: torch.Tensor, alike: Sequence[torch.Tensor | float]) -> torch.Tensor:
         """s K without noise, given the kernels of tasks, one for each of configurations; -> (n, m)."""
-        inverse, categorical = torch.exp(-2 * self.trained_["theta"]), self.past_.categorical
-        # The quick way has no derivative where two rows are equal.
-        quick = scaled_distances(A, B, inverse, categorical) if not torch.is_grad_enabled() else None
-        own = KERNELS["se"](differences(A, B, categorical) @ inverse if quick is None else quick)
+        signal = torch.exp(self.trained_["signal"])
         if self.kernel == "sqe":
-            return torch.exp(self.trained_["signal"]) * own * alike[0]
+            return signal * self._own_kernel(A, B) * alike[0]
         w1, w2 = (weight / sum(self.weights) for weight in self.weights)
-        common = neighbour_kernel(A, B, categorical)
-        return torch.exp(self.trained_["signal"]) * (w1 * own * alike[0] + w2 * common * alike[1])
+        K = w2 * neighbour_kernel(A, B, self.past_.categorical) * alike[1]
+        if isinstance(alike[0], torch.Tensor) or alike[0]:
+            K = K + w1 * self._own_kernel(A, B) * alike[0]
+        return signal * K
+
+    def _own_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+        """exp(-|theta - theta'|²_l / 2); -> (n, m)."""
+        inverse, categorical = torch.exp(-2 * self.trained_["theta"]), self.past_.categorical
+        if torch.is_grad_enabled():  # the quick way has no derivative where two rows are equal
+            return KERNELS["se"](differences(A, B, categorical) @ inverse)
+        return KERNELS["se"](scaled_distances(A, B, inverse, categorical))
 
     def _between(self, tasks: np.ndarray, others: np.ndarray) -> list[torch.Tensor]:
         """The kernels of tasks of these two lists of trials' tasks, all of them near; -> (n, m) each."""
@@ -296,10 +302,9 @@ class CommonSurface(MetaSurrogate):
         alike, owner = self._alike(target), self.past_.owner
         used = np.bincount(owner[self._telling(alike)], minlength=len(alike))
         there = np.bincount(owner, minlength=len(alike))
-        today = known(target.profile)
-        words = (
-            [f"{today} (of these data)"] * len(alike) if target.profile is None else self.learned_["basis"]
-        )
+        words = list(self.learned_["basis"])
+        if target.profile is None:
+            words = [f"{known(None)} (of these data)"] * len(words)
         return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
 
 
