@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from scipy.stats import binom
+from scipy.stats import binom, loguniform
+from sklearn.datasets import load_iris
+from sklearn.svm import SVC
 
-from sktransfer import TransferOptimizer
+from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV
 from sktransfer.surrogates import CommonSurface, EncodedTask
 from sktransfer.surrogates._neighbour_kernel import bound, neighbour_kernel
 from tests.surrogates.bad_input import (
@@ -209,6 +211,18 @@ def test_parameters_are_checked_at_fit(bad, words):
 @pytest.mark.parametrize("past", PASTS)
 def test_any_past_and_target(past, kernel):
     assert_copes(quick(kernel=kernel), past())
+
+
+def test_a_search_with_a_past_is_not_told_that_there_is_none(tmp_path, recwarn):
+    X, y = load_iris(return_X_y=True)
+    space = {"C": loguniform(1e-2, 1e2)}
+    trials = [({"C": 10.0**power}, 0.9 + power / 100) for power in (-1, 0, 1)]
+    Archive(tmp_path).append(Task.from_trials(space, trials, data(), estimator=SVC()))
+    search = TransferSearchCV(SVC(), space, n_iter=2, cv=2, archive=tmp_path, surrogate=quick())
+    search.fit(X, y)
+    assert search.cv_results_["origin"][0] == "model"
+    assert search.source_tasks_[0]["similarity"] == pytest.approx(0.7)
+    assert not [each for each in recwarn if "no past" in str(each.message)]
 
 
 def test_no_past_is_said():
