@@ -53,9 +53,9 @@ class CommonSurface(MetaSurrogate):
     """One Gaussian process on the standardised scores of all tasks.
 
     Needs trials of past tasks; of their data only the numbers of rows, columns and classes, and tasks of
-    which these are not known count as average. Training is O(steps max_batch³), whatever the size of the
-    archive; a proposal is linear in the number of past tasks and O(max_trials²) for each candidate. Prefer
-    it where the archive is large or has little to say of its data, and the tasks' surfaces are of one shape.
+    which these are not known count as average. Training is O(steps max_batch³) and then linear in the past
+    trials; taking in a trial is linear in the past tasks, and O(max_trials²) for each candidate. Prefer it
+    where the archive is large or has little to say of its data, and the tasks' surfaces are of one shape.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ class CommonSurface(MetaSurrogate):
         ones, as the paper does; "inferred" knows that they are few and not drawn at random, and guesses both
         from them and from the past tasks' own.
     redraw : float
-        Probability with which each coordinate of a proposal is redrawn at random, so that the running mean
-        is not that of good settings only (section 4.3).
+        Probability with which each coordinate of a proposal but the first is redrawn at random, so that the
+        running mean is not that of good settings only (section 4.3).
     guard : bool
         Whether the belief is averaged with a Gaussian process on the target alone, by how well each foretold
         the target's scores. The paper has no such protection.
