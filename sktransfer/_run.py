@@ -82,7 +82,9 @@ class Run:
         if self.whole_grid is not None:
             return  # a grid with a timeout: batch by batch in the grid's order
         surrogate = make_surrogate(search.surrogate)
-        surrogate.fit([])  # its parameters are the user's: a mistake there is an error, not a warning
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".* has no past trials")  # the archive comes later
+            surrogate.fit([])  # its parameters are the user's: a mistake there is an error, not a warning
         if surrogate.transfers:
             self._selection = self._ask_archive()
         self.optimizer = TransferOptimizer(

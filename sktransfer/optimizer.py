@@ -236,12 +236,14 @@ class TransferOptimizer:
         self, members: Pool | None, belief: Belief, rng: np.random.Generator
     ) -> dict[str, Any] | None:
         """Maximise the acquisition among what is new; None if the search met nothing new."""
+        # What is redrawn is the maximum of expected improvement: a first trial or a suggestion is not.
+        probability = 0.0 if belief.best is None else self.surrogate.redraw_
         if members is not None:
             fresh = members.fresh(self._seen)
             chosen = fresh[int(belief.ranked(members.codes[fresh], rng)[0])]
-            if not self.surrogate.redraw:
+            if not probability:
                 return members.params[chosen]
-            moved = redraw(self.space, members.codes[[chosen]], self.surrogate.redraw, rng)[0]
+            moved = redraw(self.space, members.codes[[chosen]], probability, rng)[0]
             return members.nearest(moved, among=fresh)
         target = self._target()
         if belief.best is None and (choices := self._first_choices(target)) is not None:
@@ -250,8 +252,8 @@ class TransferOptimizer:
                 return params
         near = target.theta[np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")[:5]]
         candidates = belief.candidates(self.space, near, rng)
-        if self.surrogate.redraw:
-            candidates = redraw(self.space, candidates, self.surrogate.redraw, rng)
+        if probability:
+            candidates = redraw(self.space, candidates, probability, rng)
         return self._first_new(self.space.decode(candidates))
 
     def _first_choices(self, target: EncodedTask) -> np.ndarray | None:

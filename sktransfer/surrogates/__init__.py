@@ -15,6 +15,7 @@ from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
     "Box": "box",
+    "CommonSurface": "common_surface",
     "CopulaGP": "copula",
     "CopulaTS": "copula",
     "DistBLR": "dist_blr",
@@ -22,6 +23,7 @@ _CLASSES = {
     "GP": "gp",
     "RGPE": "rgpe",
     "Random": "random",
+    "SCoT": "scot",
     "TST": "tst",
     "WarmStart": "warm_start",
 }
@@ -29,6 +31,7 @@ _CLASSES = {
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "auto": ("WarmStart", {}),
     "box": ("Box", {}),
+    "common-surface": ("CommonSurface", {}),
     "copula-gp": ("CopulaGP", {}),
     "copula-ts": ("CopulaTS", {}),
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
@@ -40,6 +43,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "multi-gp": ("DistGP", {"encoder": "TaskIndex"}),
     "random": ("Random", {}),
     "rgpe": ("RGPE", {}),
+    "scot": ("SCoT", {}),
     "tst": ("TST", {}),
     "warm-start": ("WarmStart", {}),
 }
@@ -48,17 +52,19 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 __all__ = [
     "GP",
     "REGISTRY",
-    "Box",
-    "CopulaGP",
-    "CopulaTS",
     "RGPE",
     "TST",
+    "Box",
+    "CommonSurface",
+    "CopulaGP",
+    "CopulaTS",
     "DistBLR",
     "DistGP",
     "EncodedTask",
     "Posterior",
     "Random",
     "Region",
+    "SCoT",
     "Surrogate",
     "WarmStart",
     "check_surrogate",

@@ -215,6 +215,19 @@ class GaussianProcess:
             return self._covariance(tensor(A), tensor(B)).numpy()
 
     @torch.no_grad()
+    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means, variances, and covariances with the anchors, given the trials, on the scale of z.
+
+        (n, d), (k, d) -> (n,), (n,), (n, k)
+        """
+        with single_thread():
+            k, others = (self._covariance(tensor(each), tensor(self.X)) for each in (theta, anchors))
+            white, whites = (torch.linalg.solve_triangular(self._L, e.T, upper=False) for e in (k, others))
+            variance = (self._signal - (white * white).sum(0)).clamp_min(1e-12 * self._signal)
+            covariance = self._covariance(tensor(theta), tensor(anchors)) - white.T @ whites
+        return (k @ self._a).numpy(), variance.numpy(), covariance.numpy()
+
+    @torch.no_grad()
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
         with single_thread():

@@ -104,7 +104,7 @@ class Surrogate(BaseEstimator):
     alone : str
         What it is without a past, in words; with them, `fit` warns that there is none.
     redraw : float
-        Probability with which each coordinate of a proposal is redrawn at random.
+        Probability with which each coordinate of a proposal is redrawn at random, once it has seen a trial.
     """
 
     n_initial: int = 0
@@ -117,6 +117,11 @@ class Surrogate(BaseEstimator):
     def n_initial_(self) -> int:
         """As `n_initial`, now that the past is known: a model that can speak at once needs none."""
         return self.n_initial
+
+    @property
+    def redraw_(self) -> float:
+        """As `redraw`, now that the past is known."""
+        return self.redraw
 
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Surrogate:
         """Learn from past tasks, of which there may be none."""

@@ -6,7 +6,7 @@ import pytest
 from sktransfer.surrogates import make_surrogate
 from tests.surrogates.transferring import past_tasks, search, target
 
-NAMES = ["box", "copula-gp", "copula-ts", "rgpe", "tst"]
+NAMES = ["box", "common-surface", "copula-gp", "copula-ts", "rgpe", "scot", "tst"]
 SEEDS = (0, 1, 2)
 
 

@@ -1,0 +1,253 @@
+"""The common response surface: its kernel is positive definite, it reads like the paper, bad input is met."""
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binom, loguniform
+from sklearn.datasets import load_iris
+from sklearn.svm import SVC
+
+from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV
+from sktransfer.surrogates import CommonSurface, EncodedTask
+from sktransfer.surrogates._neighbour_kernel import bound, neighbour_kernel
+from tests.surrogates.bad_input import (
+    PASTS,
+    POINTS,
+    assert_copes,
+    assert_copes_with_unknown_columns,
+    assert_speaks,
+    fit_quietly,
+    many_tasks,
+)
+from tests.surrogates.transferring import NUMBERS, SPACE, data, past_tasks, score, search, target
+
+KERNELS = ["mkl", "sqe"]
+
+
+def quick(**parameters):
+    return CommonSurface(**{"steps": 10, **parameters})
+
+
+def fitted(tasks, **parameters):
+    return fit_quietly(quick(**parameters), tasks)
+
+
+# -- the kernel ------------------------------------------------------------------------------------
+
+
+def random_case(rng):
+    """Codes of some tasks' trials, many of them on corners or twice, which are near, and a model."""
+    d, n = int(rng.integers(1, 13)), int(rng.integers(2, 40))
+    categorical = rng.random(d) < 0.3
+    theta = rng.random((n, d))
+    theta = np.where(rng.random((n, d)) < rng.random(), theta.round(), theta)
+    theta = np.where(rng.random((n, d)) < 0.1, theta * 3 - 1, theta)  # outside of today's bounds
+    theta = np.where(categorical, rng.integers(-1, 4, (n, d)), theta)
+    theta[rng.random(n) < 0.1] = theta[0]
+    owner = np.sort(rng.integers(0, rng.integers(1, 8), n))
+    near = rng.random(8)[owner] < rng.random()
+    return theta, categorical, owner, near
+
+
+def test_the_covariance_is_positive_definite_in_any_case():
+    rng, model = np.random.default_rng(0), quick()
+    for _ in range(1000):
+        theta, categorical, owner, near = random_case(rng)
+        weight = rng.choice([0.0, 0.3, 0.7])
+        model.weights = (weight, 1 - weight)
+        model.past_ = type("P", (), {"categorical": categorical})
+        model.trained_ = {"theta": torch.from_numpy(rng.normal(0, 1.5, theta.shape[1]))}
+        model.trained_["signal"] = torch.zeros((), dtype=torch.float64)
+        codes = torch.from_numpy(theta)
+        tasks = [torch.from_numpy(m) for m in (owner[:, None] == owner, near[:, None] & near)]
+        with torch.no_grad():
+            K = model._gram(codes, codes, tasks).numpy()
+        assert np.linalg.eigvalsh(K).min() > -1e-12 * len(K)
+
+
+def test_the_papers_own_bound_would_not_do():
+    """On the corners of cubes within the cube, of ten columns, a B of the largest distance is too small.
+
+    All corners of a cube have one weight, so the distances of two cubes' corners are averaged: k of their d
+    signs differ with the binomial probability.
+    """
+    d, edges = 10, np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0])
+    k, (one, other) = np.arange(d + 1), np.meshgrid(edges, edges)
+    squares = k * (one + other)[..., None] ** 2 / 4 + (d - k) * (one - other)[..., None] ** 2 / 4
+    apart = np.sqrt(squares) @ binom.pmf(k, d, 0.5)
+    assert np.linalg.eigvalsh(1 - apart / np.sqrt(d)).min() < -0.001
+    assert np.linalg.eigvalsh(1 - apart / bound(d)).min() > 0
+
+
+@pytest.mark.parametrize("d", [1, 5, 12])
+def test_the_bound_is_the_average_of_random_hyperplanes(d):
+    rng = np.random.default_rng(0)
+    normals = rng.standard_normal((200_000, d))
+    extents = np.abs(normals).sum(axis=1)
+    offsets = rng.uniform(-0.5, 0.5, len(normals)) * extents
+    theta = rng.random((2, d))
+    one, other = np.sign((theta - 0.5) @ normals.T - offsets)
+    expected = 1 - np.linalg.norm(theta[0] - theta[1]) / (d / 2)
+    assert np.average(one * other, weights=extents) == pytest.approx(expected, abs=0.01)
+    assert bound(d) >= d / 2
+
+
+def test_the_neighbours_kernel_is_the_papers():
+    theta = torch.from_numpy(np.array([[0.1, 0.2, 1.0], [0.4, 0.6, 1.0], [0.4, 0.6, 0.0]]))
+    kernel = neighbour_kernel(theta, theta[:1], np.array([False, False, True])).numpy()[:, 0]
+    B = np.sqrt(3)
+    np.testing.assert_allclose(kernel, [1, 1 - 0.5 / B, (1 - 0.5 / B) * (1 - 1 / B)])
+
+
+def test_tasks_that_are_not_near_drop_out_exactly():
+    """The process over all trials of all tasks, those far away with the mask 0, predicts the same."""
+    tasks = past_tasks(6, 8)
+    model = fitted(tasks, n_neighbours=3, scale="running", guard=False)
+    today = target(5)
+    mean, std = model.posterior(today).predict(POINTS)
+
+    alike = model.similarity(today)
+    past, owner = model.past_, np.append(model.past_.owner, [6] * 5)
+    near = np.append(alike[past.owner] > 0, [True] * 5)
+    theta = torch.from_numpy(np.vstack([past.theta, today.theta]))
+    shift, scale = score(today.theta).mean(), score(today.theta).std()
+    z = np.append(past.z, (score(today.theta) - shift) / scale)
+    with torch.no_grad():
+        masks = [torch.from_numpy(m) for m in (owner[:, None] == owner, near[:, None] & near)]
+        K = model._gram(theta, theta, masks).numpy()
+        masks = [torch.from_numpy(m) for m in ((owner == 6)[None], near[None])]
+        k = model._gram(torch.from_numpy(POINTS), theta, masks).numpy()
+    K += np.exp(model.trained_["noise"].item()) * np.eye(len(K))
+    signal = np.exp(model.trained_["signal"].item())
+    np.testing.assert_allclose(mean, shift + scale * (k @ np.linalg.solve(K, z)), rtol=1e-3)
+    explained = (k * np.linalg.solve(K, k.T).T).sum(axis=1)
+    np.testing.assert_allclose(std, scale * np.sqrt(signal - explained), rtol=1e-3)
+
+
+def test_the_nearest_tasks_are_asked():
+    tasks = [
+        EncodedTask(POINTS, score(POINTS), NUMBERS, data(i, n), f"n{n}")
+        for i, n in enumerate([40, 90, 400, 900])
+    ]
+    model = fitted(tasks, n_neighbours=2)
+    today = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, data(9, 80))
+    np.testing.assert_allclose(model.similarity(today), [0.7, 0.7, 0, 0])
+    assert model.basis(today)[1].endswith("rows, columns, classes; 30 of its 30 trials")
+    assert model.basis(today)[3].endswith("; 0 of its 30 trials")
+    by_feature = fitted(tasks, kernel="sqe").similarity(today)
+    assert by_feature.argmax() == 1
+    assert by_feature.argmin() == 3
+    assert 0 < by_feature.min() < by_feature.max() <= 1
+
+
+# -- one more trial --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_past_is_factorised_once_for_a_target(kernel):
+    model = fitted(past_tasks(5, 10), kernel=kernel)
+    model.posterior(target(3))
+    surface = model._kept[2]
+    model.posterior(target(4))
+    assert model._kept[2] is surface
+    fresh = fitted(past_tasks(5, 10), kernel=kernel)
+    expected = fresh.posterior(target(4)).predict(POINTS)
+    np.testing.assert_array_equal(model.posterior(target(4)).predict(POINTS), expected)
+
+
+def test_room_for_some_trials_only_is_shared_out():
+    model = fitted(past_tasks(6, 20), n_neighbours=3, max_trials=30)
+    words = model.basis(target())
+    assert (
+        sorted(word.split("; ")[1] for word in words)
+        == ["0 of its 20 trials"] * 3 + ["10 of its 20 trials"] * 3
+    )
+    assert_speaks(model, target(3))
+
+
+def test_proposals_are_redrawn_but_for_the_first():
+    def ask(redraw):
+        model = fitted(past_tasks(4, 10), redraw=redraw)
+        optimizer = TransferOptimizer(SPACE, surrogate=model, profile=data(77), random_state=0)
+        optimizer.surrogate, optimizer.learned = model, True
+        [first] = optimizer.ask()
+        optimizer.tell(first, 0.5)
+        return first, optimizer.ask()[0]
+
+    (first, second), (same, other) = ask(0.0), ask(1.0)
+    assert first == same
+    assert second["a"] != other["a"]
+    assert second["b"] != other["b"]
+    assert fitted([]).redraw_ == 0
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_papers_own_scale_helps_as_well(kernel):
+    paper = quick(kernel=kernel, scale="running", guard=False)
+    assert search(paper, past_tasks(), 5)[-1] > 0.95
+
+
+# -- bad input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        ({"kernel": "rbf"}, "kernel='rbf' must be 'mkl' or 'sqe'"),
+        ({"scale": "raw"}, "scale='raw' must be"),
+        ({"n_neighbours": 0}, "n_neighbours=0 must be at least 1"),
+        ({"weights": (0, 0)}, "weights="),
+        ({"weights": (-1, 2)}, "weights="),
+        ({"redraw": 2}, "redraw=2 must be a probability"),
+        ({"max_trials": 0}, "max_trials=0"),
+    ],
+)
+def test_parameters_are_checked_at_fit(bad, words):
+    with pytest.raises(ValueError, match=words):
+        CommonSurface(**bad).fit(past_tasks(1))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("past", PASTS)
+def test_any_past_and_target(past, kernel):
+    assert_copes(quick(kernel=kernel), past())
+
+
+def test_a_search_with_a_past_is_not_told_that_there_is_none(tmp_path, recwarn):
+    X, y = load_iris(return_X_y=True)
+    space = {"C": loguniform(1e-2, 1e2)}
+    trials = [({"C": 10.0**power}, 0.9 + power / 100) for power in (-1, 0, 1)]
+    Archive(tmp_path).append(Task.from_trials(space, trials, data(), estimator=SVC()))
+    search = TransferSearchCV(SVC(), space, n_iter=2, cv=2, archive=tmp_path, surrogate=quick())
+    search.fit(X, y)
+    assert search.cv_results_["origin"][0] == "model"
+    assert search.source_tasks_[0]["similarity"] == pytest.approx(0.7)
+    assert not [each for each in recwarn if "no past" in str(each.message)]
+
+
+def test_no_past_is_said():
+    with pytest.warns(
+        UserWarning, match="CommonSurface has no past trials .* a Gaussian process on the target"
+    ):
+        CommonSurface().fit([])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_unknown_categories_and_parameters(kernel):
+    assert_copes_with_unknown_columns(quick(kernel=kernel))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_many_tasks_of_different_lengths(kernel):
+    model = fitted(many_tasks(), kernel=kernel)
+    assert_speaks(model, target(3))
+    assert model.posterior(target()).predict(np.array([[0.75, 0.3], [0.1, 0.9]]))[0].argmax() == 0
+
+
+def test_training_goes_on_from_an_earlier_model():
+    old = fitted(past_tasks(4), steps=40)
+    stay = fitted(past_tasks(4), steps=0)
+    warm = CommonSurface(steps=0).fit(past_tasks(5), warm_from=old)
+    same = [torch.equal(warm.trained_[name], old.trained_[name]) for name in old.trained_]
+    assert all(same)
+    assert not torch.equal(stay.trained_["theta"], old.trained_["theta"])
