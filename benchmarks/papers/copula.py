@@ -182,7 +182,7 @@ def tables(rows: Rows) -> list[str]:
     at_least = sum(mean[t, "CGP"] >= PUBLISHED[t][0] for t in known)
     ahead = sum(mean[t, "CGP"] > mean[t, "gp"] for t in known)
     lines += [
-        f"CGP is at or above the published figure on {at_least} of {len(known)}, ahead of gp on {ahead} tasks.",
+        f"Of {len(known)} tasks CGP is at the published figure or above on {at_least}, ahead of gp on {ahead}.",
         "",
         "## Table 3: ablation",
         "",
@@ -232,8 +232,8 @@ EXPERIMENT = Experiment(
     about=(
         "Leave one task out: the past are 250 (DeepAR) or 1000 random evaluations of each other task of the "
         f"suite; {N_TRIALS} trials from the table of the target, the candidates of a trial being all rows "
-        "left, or 1000 of them. `CGP` and `CRS` are `copula-gp` and `copula-ts` without their guard, as in the "
-        "paper. FCNet's loss is the validation loss (the paper: test), and ABLR and box are ours. Random "
+        "left, or 1000 of them. `CGP` and `CRS` are `copula-gp` and `copula-ts` without their guard, as in "
+        "the paper. FCNet's loss is the validation loss (the paper: test), and ABLR and box are ours. Random "
         "search is its exact expectation. Published figures are set beside."
     ),
     seeds=30,

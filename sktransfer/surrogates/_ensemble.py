@@ -144,13 +144,13 @@ class TaskEnsemble(MetaSurrogate):
 
     def basis(self, target: EncodedTask) -> list[str]:
         """By how many trials of the target each past task was judged."""
-        words = ["none of its trials succeeded"] * len(self.given_)
+        words = [f"left out: not among the {self.max_tasks} that agree best with the trials"] * len(
+            self.past_
+        )
         if self._has_past:
-            for place in self.place_:
-                words[place] = f"left out: not among the {self.max_tasks} that agree best with the trials"
-            for place in self.place_[self._listened_to(self._own(target))]:
-                words[place] = f"order of the scores of {len(target.z)} trials"
-        return words
+            for number in self._listened_to(self._own(target)):
+                words[number] = f"order of the scores of {len(target.z)} trials"
+        return self._placed_words(words)
 
     def _own(self, target: EncodedTask) -> GaussianProcess:
         own = self.alone_.posterior(target)

@@ -105,6 +105,13 @@ class MetaSurrogate(Surrogate):
         placed[self.place_] = values
         return placed
 
+    def _placed_words(self, words: Sequence[str]) -> list[str]:
+        """The same for words."""
+        placed = ["none of its trials succeeded"] * len(self.given_)
+        for place, word in zip(self.place_, words, strict=True):
+            placed[place] = word
+        return placed
+
     # -- state ---------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:

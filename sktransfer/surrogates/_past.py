@@ -74,6 +74,11 @@ class Past:
         """Number of tasks."""
         return len(self.ids)
 
+    def with_room(self, words: Sequence[str], rows: np.ndarray) -> list[str]:
+        """Words on each task, and for how many of its trials there was room: those in `rows`."""
+        used, there = (np.bincount(owner, minlength=len(self)) for owner in (self.owner[rows], self.owner))
+        return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
+
     def level(self, weights: np.ndarray, known: np.ndarray, shared: bool) -> Level:
         """Shift and scale of a new task, from those of the past ones that are known, by how alike they are.
 

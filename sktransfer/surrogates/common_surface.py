@@ -293,19 +293,16 @@ class CommonSurface(MetaSurrogate):
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """Correlation of two tasks' values of one setting: of all neighbours the same, with "mkl"."""
-        return self._alike(target) if self._has_past else np.zeros(len(self.past_))
+        return self._placed(self._alike(target) if self._has_past else np.empty(0))
 
     def basis(self, target: EncodedTask) -> list[str]:
         """What each task was compared by, and how many of its trials there was room for."""
         if not self._has_past:
-            return []
-        alike, owner = self._alike(target), self.past_.owner
-        used = np.bincount(owner[self._telling(alike)], minlength=len(alike))
-        there = np.bincount(owner, minlength=len(alike))
+            return self._placed_words([])
         words = list(self.learned_["basis"])
         if target.profile is None:
             words = [f"{known(None)} (of these data)"] * len(words)
-        return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
+        return self._placed_words(self.past_.with_room(words, self._telling(self._alike(target))))
 
 
 class _Surface:

@@ -176,9 +176,7 @@ class DistGP(JointSurrogate):
         psi = self._target_psi(target) if self._has_past and len(owner) > self.max_trials else None
         if psi is None:
             return words
-        used = np.bincount(owner[self._telling(self._alike(psi))], minlength=len(words))
-        there = np.bincount(owner, minlength=len(words))
-        return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
+        return self.past_.with_room(words, self._telling(self._alike(psi)))
 
     def _alike(self, psi: np.ndarray) -> np.ndarray:
         with torch.no_grad(), single_thread():

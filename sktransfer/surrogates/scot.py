@@ -240,20 +240,20 @@ class SCoT(MetaSurrogate):
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """exp(-r² / 2) of the data features, in the lengthscales of the process."""
-        return self._alike(self._target_features(target)) if self._has_past else np.zeros(len(self.past_))
+        if not self._has_past:
+            return self._placed(np.empty(0))
+        return self._placed(self._alike(self._target_features(target)))
 
     def basis(self, target: EncodedTask) -> list[str]:
         """What each task was compared by, and how many of its trials were ranked."""
         if not self._has_past:
-            return []
-        owner, words = self.past_.owner, list(self.learned_["basis"])
+            return self._placed_words([])
+        words = list(self.learned_["basis"])
         if target.profile is None:
             words = [f"{known(None)} (of these data)"] * len(words)
         x = self._target_features(target)
         order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
-        used = np.bincount(owner[self._first(order, self.max_trials)], minlength=len(words))
-        there = np.bincount(owner, minlength=len(words))
-        return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
+        return self._placed_words(self.past_.with_room(words, self._first(order, self.max_trials)))
 
 
 class _Trials:
