@@ -182,7 +182,7 @@ def tables(rows: Rows) -> list[str]:
     at_least = sum(mean[t, "CGP"] >= PUBLISHED[t][0] for t in known)
     ahead = sum(mean[t, "CGP"] > mean[t, "gp"] for t in known)
     lines += [
-        f"Of {len(known)} tasks CGP is at the published figure or above on {at_least}, ahead of gp on {ahead}.",
+        f"Of {len(known)}, CGP is at or above the published figure on {at_least}, ahead of gp on {ahead}.",
         "",
         "## Table 3: ablation",
         "",
