@@ -14,6 +14,7 @@ from sktransfer import encoders
 from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
+    "DKLM": "dklm",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
@@ -23,8 +24,11 @@ _CLASSES = {
 
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "auto": ("WarmStart", {}),
+    "deep-gp": ("DKLM", {"landmarks": False, "meta": False}),
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
     "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
+    "dklm": ("DKLM", {}),
+    "fsbo": ("DKLM", {"landmarks": False}),
     "gp": ("GP", {}),
     "manual-blr": ("DistBLR", {"encoder": "ManualEncoder"}),
     "manual-gp": ("DistGP", {"encoder": "ManualEncoder"}),
@@ -36,6 +40,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 """Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
 
 __all__ = [
+    "DKLM",
     "GP",
     "REGISTRY",
     "DistBLR",

@@ -1,0 +1,400 @@
+"""`DKLM`: a Gaussian process on a network that reads the trials seen so far; Jomaa et al. 2021.
+
+Notation
+--------
+x (n, p) inputs made of n configurations (see `Inputs`), z (n,) their scores, H a set of trials (x_i, z_i)
+
+    phi2(H)   = g(mean_i f([x_i, z_i]))          (5)   q landmark features of a task, blind to the order
+    phi(x, H) = phi1([x, phi2(H)])               (4)   M features of a configuration, given the task
+    K         = s k(|phi - phi'|² / l²) + v I    (3)   k Matern-5/2
+    L         = z' K^-1 z + log|K|               (7)   to be minimised over w, h
+
+w the weights of the networks f, g, phi1; h = log [l, s, v]. Without f and g it is FSBO (Wistuba & Grabocka
+2021). A stack of B tasks has one more dimension in front everywhere, weights too: each task moves a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from sktransfer._torch import single_thread, tensor
+from sktransfer.encoders._network import Network, forward
+from sktransfer.scores import raise_floor, standardise
+from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, LogNormal, Priors, log_likelihood
+from sktransfer.surrogates._guarded import weigh
+from sktransfer.surrogates._inputs import Inputs
+from sktransfer.surrogates._meta import MetaSurrogate
+from sktransfer.surrogates._portfolio import portfolio
+from sktransfer.surrogates._training import train
+from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+
+PRIORS = Priors(LogNormal(1.0, 1.0), LogNormal(1.0, 1.0), LogNormal(1e-2, 1.5))  # of l, s and v
+MAX_SETS = 32  # of trials before, in the evidence
+N_REFERENCE = 50  # past settings at which two tasks are compared
+WARM_SHARE = 0.4  # of the steps, where training goes on from earlier weights
+JITTER = 1e-6
+
+Weights = dict[str, torch.Tensor]
+
+
+class Trials(NamedTuple):
+    """Trials of one task, or of a stack of tasks padded to one length."""
+
+    x: torch.Tensor  # (..., n, p)
+    z: torch.Tensor  # (..., n)
+    here: torch.Tensor  # (..., n), 1 for a trial, 0 for padding
+
+
+class DKLM(MetaSurrogate):
+    """Deep-kernel Gaussian process with landmark features, meta-trained on the past tasks.
+
+    The kernel is Matern-5/2 on the output of a network, which takes the configuration and a description
+    of the task: an average over the trials seen so far. Network and kernel are trained on the past tasks by
+    REPTILE (algorithm 1), adapted to the target's trials by a few further steps, and conditioned on them
+    exactly. The first trials are a portfolio of past settings.
+
+    It needs past trials, no profiles; the more tasks, the better: ten or more. Training takes the same time
+    whatever the archive, some seconds; a proposal is O(n³) in the target's trials. To be preferred where
+    the same estimator has been tuned on many data sets with tens of trials each; with fewer tasks a
+    plain Gaussian process after good first settings ("warm-start") does as well.
+
+    Parameters
+    ----------
+    landmarks : bool
+        Whether the kernel depends on the trials seen; False is FSBO.
+    meta : bool
+        Whether it learns from past tasks. False starts from random weights and trains on the target's trials
+        alone: DKLM (RI) of the paper, and without landmarks the deep Gaussian process, ``"deep-gp"``.
+    scores : {"standardise", "raw"}
+        Each task's scores on their own scale, or all on one that they share.
+    guard : bool
+        Whether the belief is averaged with a plain Gaussian process on the target by how well each foretold
+        the target's scores, so that a misleading past does no lasting harm; False is the paper's.
+    n_landmarks : int
+        Number of landmark features, q.
+    layers : tuple of int
+        Units of the layers of f and phi1; the last is the number of features, M.
+    steps, inner_steps : int
+        Steps of REPTILE, and Adam steps in each of them.
+    learning_rate, meta_rate : float
+        Rate of the Adam steps, and of REPTILE's own.
+    adapt_steps : int or None
+        Adam steps on the target's trials; None is 10 from meta-trained weights and 150 from random ones.
+    n_tasks : int
+        Tasks in a step of REPTILE.
+    n_trials, n_seen : int
+        Trials of each of them in the likelihood, and in the set H, at the most.
+    n_initial : int
+        Size of the portfolio at the most; without a past, space-filling trials.
+    random_state : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> theta = np.linspace(0, 1, 8)[:, None]
+    >>> past = [EncodedTask(theta, np.sin(5 * theta[:, 0] + i), np.array([False]), id=f"{i}") for i in range(3)]
+    >>> surrogate = DKLM(steps=5).fit(past)
+    >>> target = EncodedTask(theta[:4], np.sin(5 * theta[:4, 0] + 0.5), np.array([False]))
+    >>> mean, std = surrogate.posterior(target).predict(theta)
+    >>> mean.shape, bool((std > 0).all()), surrogate.landmark_features(target).shape
+    ((8,), True, (32,))
+    """
+
+    def __init__(
+        self,
+        landmarks: bool = True,
+        meta: bool = True,
+        scores: str = "standardise",
+        guard: bool = True,
+        n_landmarks: int = 32,
+        layers: tuple[int, ...] = (32, 32, 32, 32),
+        steps: int = 150,
+        inner_steps: int = 5,
+        learning_rate: float = 0.003,
+        meta_rate: float = 1.0,
+        adapt_steps: int | None = None,
+        n_tasks: int = 10,
+        n_trials: int = 64,
+        n_seen: int = 100,
+        n_initial: int = 4,
+        random_state: int = 0,
+    ):
+        self.landmarks = landmarks
+        self.meta = meta
+        self.scores = scores
+        self.guard = guard
+        self.n_landmarks = n_landmarks
+        self.layers = layers
+        self.steps = steps
+        self.inner_steps = inner_steps
+        self.learning_rate = learning_rate
+        self.meta_rate = meta_rate
+        self.adapt_steps = adapt_steps
+        self.n_tasks = n_tasks
+        self.n_trials = n_trials
+        self.n_seen = n_seen
+        self.n_initial = n_initial
+        self.random_state = random_state
+
+    # Without meta-training there is nothing to transfer, to keep, or to miss.
+    @property
+    def transfers(self) -> bool:  # type: ignore[override]
+        return self.meta
+
+    @property
+    def trained(self) -> bool:  # type: ignore[override]
+        return self.meta
+
+    @property
+    def alone(self) -> str:  # type: ignore[override]
+        return MetaSurrogate.alone if self.meta else ""
+
+    @property
+    def _scores(self) -> str:  # type: ignore[override]
+        return self.scores
+
+    def _check(self) -> None:
+        if self.scores not in ("standardise", "raw"):
+            raise ValueError(f"scores={self.scores!r} is not known. Give 'standardise' or 'raw'.")
+        least = {"n_landmarks": 1, "steps": 0, "inner_steps": 1, "n_tasks": 1, "n_trials": 2, "n_seen": 2}
+        for name, value in least.items():
+            if not getattr(self, name) >= value:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be at least {value}.")
+        if not self.layers or min(self.layers) < 1:
+            raise ValueError(f"layers={self.layers!r} must be one or more numbers of units.")
+        if self.adapt_steps is not None and self.adapt_steps < 0:
+            raise ValueError(f"adapt_steps={self.adapt_steps!r} must be None or not negative.")
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> DKLM:
+        """Learn from the past tasks, if `meta`."""
+        super().fit(tasks if self.meta else [], warm_from)
+        return self
+
+    # -- the model -----------------------------------------------------------------------------
+
+    def _initial(self, p: int) -> Weights:
+        """Random weights for p inputs; all of two dimensions, so that a stack of them has three."""
+        rng, (*hidden, M), q = np.random.default_rng(self.random_state), self.layers, self.n_landmarks
+        sizes = {"f": [p + 1, *hidden, M], "g": [M, q]} if self.landmarks else {}
+        sizes["phi"] = [p + q if self.landmarks else p, *hidden, M]
+        w = {"h": tensor(PRIORS.medians(1))[None].requires_grad_(True)}
+        for name, units in sizes.items():
+            for number, weight in enumerate(Network(units, rng).weights):
+                rows = weight.detach().reshape(-1, weight.shape[-1])
+                w[f"{name}{number:02}"] = rows.clone().requires_grad_(True)
+        return w
+
+    def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
+        """Algorithm 1, REPTILE: the weights move towards where each task's own steps lead."""
+        rng = np.random.default_rng(self.random_state)
+        past = self.past_
+        w = self.trained_ = self._initial(self.inputs_.width)
+        steps = round(self.steps * WARM_SHARE) if self._start_from(warm_from) else self.steps
+        rows = [np.flatnonzero(past.owner == task) for task in range(len(past))]
+        longest = max(map(len, rows))
+        for step in range(steps):
+            t = int(rng.integers(2, max(2, min(self.n_seen, longest)) + 1))
+            chosen = rng.choice(len(past), min(self.n_tasks, len(past)), replace=False)
+            seen = self._stack([_some(rows[i], t - 1, rng) for i in chosen])
+            batch = self._stack([_some(rows[i], self.n_trials, rng) for i in chosen])
+            copies = {name: _copies(weight, len(chosen)) for name, weight in w.items()}
+            self._descend(copies, batch, seen, self.inner_steps)
+            rate = self.meta_rate * (1 - 0.9 * step / steps)
+            with torch.no_grad():
+                for name, weight in w.items():
+                    weight += rate * (copies[name].mean(0) - weight)
+        self.learned_ = {"portfolio": portfolio(past, self.n_initial)}
+
+    def _stack(self, rows: list[np.ndarray]) -> Trials:
+        """Trials of some past tasks, padded to the longest."""
+        here = np.arange(max(map(len, rows))) < np.array([len(own) for own in rows])[:, None]
+        place = np.zeros(here.shape, dtype=int)
+        place[here] = np.concatenate(rows)
+        x = self.inputs_(self.past_.theta[place.ravel()]).reshape(*place.shape, -1)
+        return Trials(tensor(x), tensor(self.past_.z[place] * here), tensor(here))
+
+    def _descend(self, w: Weights, batch: Trials, seen: Trials, steps: int) -> None:
+        """Adam on (7) and the priors of l, s, v. (The algorithm prints a plus sign: a step uphill.)"""
+
+        def loss() -> torch.Tensor:
+            prior = sum(
+                p.log_density(w["h"][..., k])
+                for k, p in enumerate((PRIORS.lengthscale, PRIORS.signal, PRIORS.noise))
+            )
+            return -(log_likelihood(_covariance(w, batch, seen), batch.z).sum() + prior)
+
+        train(loss, [(list(w.values()), self.learning_rate)], steps, fall=0.0)
+
+    # -- the target ----------------------------------------------------------------------------
+
+    @property
+    def n_initial_(self) -> int:
+        """A first trial, from the portfolio: kernels alone do not say where the good settings are."""
+        return 1 if self._has_past else self.n_initial
+
+    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
+        """The portfolio: settings that together do well on the past tasks, each with the task it is from."""
+        rows = self.learned_.get("portfolio", np.empty(0, dtype=int))
+        if not len(rows):
+            return super().proposals(target)
+        return self.past_.theta[rows], [str(name) for name in self.past_.ids[self.past_.owner[rows]]]
+
+    def posterior(self, target: EncodedTask) -> Posterior:
+        """Adapt to the target's trials, condition on them, and weigh against a plain Gaussian process."""
+        if self.meta and not self._has_past:
+            return self.alone_.posterior(target)
+        z, shift, scale = self._standard(target)
+        inputs = self.inputs_ if self.meta else Inputs.of(target.theta, target.categorical)
+        trials = Trials(tensor(inputs(target.theta)), tensor(z), torch.ones(len(z), dtype=torch.float64))
+        with single_thread():
+            start = self.trained_ if self.meta else self._initial(inputs.width)
+            belief = DeepGP(self._adapted(start, trials), inputs, trials, shift, scale)
+            if not (self.meta and self.guard and len(z)):
+                return belief
+            alone = self.alone_.posterior(target)
+            rescaled = len(z) * np.log(alone.scale / scale)  # both evidences of scores on one scale
+            return weigh(belief, alone, _log_evidence(start, trials) - alone.log_evidence + rescaled)
+
+    def _standard(self, target: EncodedTask) -> tuple[np.ndarray, float, float]:
+        """The target's scores on the model's scale, and that scale."""
+        if self.scores == "standardise" or not self.meta:
+            return standardise(raise_floor(target.z))
+        z, shift, scale = standardise(target.z)  # for the value of a failed trial
+        own_shift, own_scale = float(self.past_.shifts[0]), float(self.past_.scales[0])
+        return (shift + scale * z - own_shift) / own_scale, own_shift, own_scale
+
+    def _adapted(self, start: Weights, trials: Trials) -> Weights:
+        """From the start anew for each posterior, so that the result depends on the trials alone."""
+        w = {name: weight.detach().clone().requires_grad_(True) for name, weight in start.items()}
+        steps = self.adapt_steps if self.adapt_steps is not None else (10 if self.meta else 150)
+        if len(trials.z) >= 2 and steps:
+            self._descend(w, trials, trials, steps)
+        return w
+
+    # -- landmarks -----------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def landmark_features(self, target: EncodedTask) -> np.ndarray:
+        """phi2 of the target's trials, by the meta-trained weights; -> (q,)."""
+        if not (self.landmarks and self._has_past):
+            raise ValueError("Landmark features need landmarks=True, meta=True and past trials to learn from.")
+        x, z = tensor(self.inputs_(target.theta)), tensor(self._standard(target)[0])
+        with single_thread():
+            return _landmarks(self.trained_, Trials(x, z, torch.ones_like(z)))[0].numpy()
+
+    @torch.no_grad()
+    def similarity(self, target: EncodedTask) -> np.ndarray | None:
+        """The kernel between the two tasks' features of the same settings, averaged over past settings."""
+        if not (self.landmarks and self._has_past and len(target.z)):
+            return None
+        past, rng = self.past_, np.random.default_rng(self.random_state)
+        some = rng.choice(len(past.z), min(len(past.z), N_REFERENCE), replace=False)
+        x, z = tensor(self.inputs_(target.theta)), tensor(self._standard(target)[0])
+        reference = tensor(self.inputs_(past.theta[some]))
+        with single_thread():
+            here = _features(self.trained_, reference, Trials(x, z, torch.ones_like(z)))
+            alike = []
+            for task in range(len(past)):
+                seen = self._stack([np.flatnonzero(past.owner == task)])
+                there = _features(self.trained_, reference[None], seen)[0]
+                r2 = ((here - there) ** 2).sum(-1) * torch.exp(-2 * self.trained_["h"][0, 0])
+                alike.append(float(KERNELS["matern52"](r2).mean()))
+        return np.array(alike)
+
+    def basis(self, target: EncodedTask) -> list[str] | None:
+        if not (self.landmarks and self._has_past and len(target.z)):
+            return None
+        counts = np.bincount(self.past_.owner, minlength=len(self.past_))
+        return [f"landmark features of {n} trials" for n in counts]
+
+
+class DeepGP:
+    """A Gaussian process on the features of configurations, given the trials seen."""
+
+    def __init__(self, w: Weights, inputs: Inputs, trials: Trials, shift: float, scale: float):
+        self._w, self._inputs, self._trials = w, inputs, trials
+        l, s, v = w["h"][0].detach().numpy()  # noqa: E741
+        X = self._map(trials.x)
+        h = np.array([l] * X.shape[1] + [s, np.logaddexp(v, np.log(JITTER))])
+        self.gp = GaussianProcess(X, trials.z.numpy(), h, np.zeros(X.shape[1], bool), shift=shift, scale=scale)
+
+    @torch.no_grad()
+    def _map(self, x: torch.Tensor) -> np.ndarray:
+        with single_thread():
+            return _features(self._w, x, self._trials).numpy()
+
+    def features(self, theta: np.ndarray) -> np.ndarray:
+        """phi of configurations; (n, d) -> (n, M)."""
+        return self._map(tensor(self._inputs(theta)))
+
+    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation of the noise-free score; (n, d) -> (n,), (n,)."""
+        return self.gp.predict(self.features(theta))
+
+    def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Joint draws of the noise-free score; (m, d) -> (n, m)."""
+        return self.gp.sample(self.features(theta), n, rng)
+
+
+def _landmarks(w: Weights, seen: Trials) -> torch.Tensor:
+    """phi2 (5); of the empty set, g(0); -> (..., 1, q)."""
+    units = forward(torch.cat([seen.x, seen.z[..., None]], -1), _part(w, "f"), torch.relu, True)
+    total = (units * seen.here[..., None]).sum(-2, keepdim=True)
+    return forward(total / seen.here.sum(-1)[..., None, None].clamp_min(1), _part(w, "g"))
+
+
+def _features(w: Weights, x: torch.Tensor, seen: Trials) -> torch.Tensor:
+    """phi (4); (..., n, p) -> (..., n, M)."""
+    if "g00" in w:
+        landmarks = _landmarks(w, seen)
+        x = torch.cat([x, landmarks.expand(*x.shape[:-1], landmarks.shape[-1])], -1)
+    return forward(x, _part(w, "phi"), torch.relu)
+
+
+def _covariance(w: Weights, batch: Trials, seen: Trials) -> torch.Tensor:
+    """K (3); the rows of padding are those of the unit matrix; -> (..., n, n)."""
+    Y = _features(w, batch.x, seen)
+    l, s, v = torch.exp(w["h"]).unbind(-1)  # noqa: E741
+    Y = Y / l[..., None]
+    squares = (Y * Y).sum(-1)
+    r2 = (squares[..., :, None] + squares[..., None, :] - 2 * Y @ Y.mT).clamp_min(0)
+    both = batch.here[..., :, None] * batch.here[..., None, :]
+    diagonal = batch.here * (v + JITTER) + (1 - batch.here)
+    return s[..., None] * KERNELS["matern52"](r2) * both + torch.diag_embed(diagonal)
+
+
+@torch.no_grad()
+def _log_evidence(w: Weights, trials: Trials) -> float:
+    """log p(z) by the weights that the past led to, up to a constant.
+
+    Each score as foretold from the trials before it, which are its set H (the H^(t-1) of (7)): a kernel that
+    has read a score does not foretell it. Of many trials some share the set of those before the first.
+    """
+    n = len(trials.z)
+    sets = min(n, MAX_SETS) if "g00" in w else 1
+    first = np.unique(np.linspace(0, n, sets, endpoint=False).astype(int))
+    before = tensor(np.arange(n) < first[:, None])  # (k, n)
+    x, z = trials.x.expand(len(first), -1, -1), trials.z.expand(len(first), -1)
+    K = _covariance(w, Trials(x, z, torch.ones_like(before)), Trials(x, z, before))
+    L = torch.linalg.cholesky(K)
+    # Row t of L^-1 z is the error of the t-th score, given those before it, in standard deviations L_tt.
+    white = torch.linalg.solve_triangular(L, z[..., None], upper=False)[..., 0]
+    errors = -0.5 * white * white - torch.log(torch.diagonal(L, dim1=-2, dim2=-1))
+    its_set = np.searchsorted(first, np.arange(n), side="right") - 1
+    return float(errors[its_set, np.arange(n)].sum())
+
+
+def _part(w: Weights, name: str) -> list[torch.Tensor]:
+    return [w[key] for key in sorted(w) if key.rstrip("0123456789") == name]
+
+
+def _copies(weight: torch.Tensor, n: int) -> torch.Tensor:
+    return weight.detach().expand(n, -1, -1).clone().requires_grad_(True)
+
+
+def _some(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+    return rows if len(rows) <= n else rng.choice(rows, n, replace=False)
