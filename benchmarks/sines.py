@@ -20,10 +20,11 @@ from sktransfer.acquisition import log_expected_improvement
 from sktransfer.surrogates import EncodedTask, Posterior, Surrogate, make_surrogate
 
 LOW, HIGH = -5.0, 5.0  # of x
-N_TASKS, N_TRIALS = 50, 50
+N_TASKS, N_TRIALS = 50, 20
 N_RANDOM, N_CHOSEN = 5, 3
 GRID = np.linspace(0, 1, 101)[:, None]  # codes at which a curve is looked at
-SETTINGS: dict[str, Any] = {"scores": "raw", "guard": False, "steps": 300}
+SETTINGS: dict[str, Any] = {"scores": "raw", "guard": False}
+AMPLITUDE_SETTINGS: dict[str, Any] = {"steps": 300}
 
 
 @dataclass(frozen=True)
