@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from sktransfer.scores import standardise
 from sktransfer.surrogates._gp_core import GaussianProcess
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates.gp import default_priors
@@ -23,10 +24,11 @@ def portfolio(past: Past, size: int) -> np.ndarray:
     That is within 1 - 1/e of the best choice there is (the sum of maxima is submodular). It ends where a
     further setting promises next to nothing. A setting that today's space does not know is none.
     """
-    known = ~(past.theta[:, past.categorical] < 0).any(axis=1)
+    known = (past.theta[:, past.categorical] >= 0).all(axis=1)
     tasks = np.unique(np.linspace(0, len(past) - 1, min(len(past), MAX_TASKS)).astype(int))
     own = [np.flatnonzero(past.owner == task) for task in tasks]
-    best = [rows[np.argmax(past.z[rows])] for task in own if len(rows := task[known[task]])]
+    usable = [rows[np.isin(rows, np.flatnonzero(known))] for rows in own]
+    best = [rows[np.argmax(past.z[rows])] for rows in usable if len(rows)]
     if not best:
         return np.empty(0, dtype=int)
     candidates = np.array(best)
@@ -46,5 +48,6 @@ def portfolio(past: Past, size: int) -> np.ndarray:
 def _expected(past: Past, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Scores of one task at other tasks' settings; near none of its trials it is its average, 0."""
     d = past.theta.shape[1]
-    gp = GaussianProcess(past.theta[rows], past.z[rows], default_priors(d).medians(d), past.categorical)
+    z, _, _ = standardise(past.z[rows])
+    gp = GaussianProcess(past.theta[rows], z, default_priors(d).medians(d), past.categorical)
     return gp.predict(theta)[0]

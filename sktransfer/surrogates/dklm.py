@@ -31,11 +31,13 @@ from sktransfer.surrogates._meta import MetaSurrogate
 from sktransfer.surrogates._portfolio import portfolio
 from sktransfer.surrogates._training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.gp import GP
 
 PRIORS = Priors(LogNormal(1.0, 1.0), LogNormal(1.0, 1.0), LogNormal(1e-2, 1.5))  # of l, s and v
 MAX_SETS = 32  # of trials before, in the evidence
 N_REFERENCE = 50  # past settings at which two tasks are compared
 WARM_SHARE = 0.4  # of the steps, where training goes on from earlier weights
+MAX_SCORE = 10.0  # that f reads: one far off the scale of the past would make the features overflow
 JITTER = 1e-6
 
 Weights = dict[str, torch.Tensor]
@@ -96,13 +98,15 @@ class DKLM(MetaSurrogate):
     --------
     >>> import numpy as np
     >>> theta = np.linspace(0, 1, 8)[:, None]
-    >>> past = [EncodedTask(theta, np.sin(5 * theta[:, 0] + i), np.array([False]), id=f"{i}") for i in range(3)]
+    >>> past = [EncodedTask(theta, np.sin(5 * theta[:, 0] + b), np.array([False])) for b in range(3)]
     >>> surrogate = DKLM(steps=5).fit(past)
     >>> target = EncodedTask(theta[:4], np.sin(5 * theta[:4, 0] + 0.5), np.array([False]))
     >>> mean, std = surrogate.posterior(target).predict(theta)
     >>> mean.shape, bool((std > 0).all()), surrogate.landmark_features(target).shape
     ((8,), True, (32,))
     """
+
+    alone_: GP
 
     def __init__(
         self,
@@ -353,7 +357,8 @@ class DeepGP:
 
 def _landmarks(w: Weights, seen: Trials) -> torch.Tensor:
     """phi2 (5); of the empty set, g(0); -> (..., 1, q)."""
-    units = forward(torch.cat([seen.x, seen.z[..., None]], -1), _part(w, "f"), torch.relu, True)
+    z = seen.z.clamp(-MAX_SCORE, MAX_SCORE)[..., None]
+    units = forward(torch.cat([seen.x, z], -1), _part(w, "f"), torch.relu, activate_last=True)
     total = (units * seen.here[..., None]).sum(-2, keepdim=True)
     return forward(total / seen.here.sum(-1)[..., None, None].clamp_min(1), _part(w, "g"), torch.relu)
 
