@@ -35,7 +35,6 @@ from sktransfer.surrogates.gp import GP
 
 PRIORS = Priors(LogNormal(1.0, 1.0), LogNormal(1.0, 1.0), LogNormal(1e-2, 1.5))  # of l, s and v
 MAX_SETS = 32  # of trials before, in the evidence
-N_REFERENCE = 50  # past settings at which two tasks are compared
 WARM_SHARE = 0.4  # of the steps, where training goes on from earlier weights
 MAX_SCORE = 10.0  # that f reads: one far off the scale of the past would make the features overflow
 JITTER = 1e-6
@@ -298,31 +297,6 @@ class DKLM(MetaSurrogate):
         x, z = tensor(self.inputs_(target.theta)), tensor(self._standard(target)[0])
         with single_thread():
             return _landmarks(self.trained_, Trials(x, z, torch.ones_like(z)))[0].numpy()
-
-    @torch.no_grad()
-    def similarity(self, target: EncodedTask) -> np.ndarray | None:
-        """The kernel between the two tasks' features of the same settings, averaged over past settings."""
-        if not (self.landmarks and self._has_past and len(target.z)):
-            return None
-        past, rng = self.past_, np.random.default_rng(self.random_state)
-        some = rng.choice(len(past.z), min(len(past.z), N_REFERENCE), replace=False)
-        x, z = tensor(self.inputs_(target.theta)), tensor(self._standard(target)[0])
-        reference = tensor(self.inputs_(past.theta[some]))
-        with single_thread():
-            here = _features(self.trained_, reference, Trials(x, z, torch.ones_like(z)))
-            alike = []
-            for task in range(len(past)):
-                seen = self._stack([np.flatnonzero(past.owner == task)])
-                there = _features(self.trained_, reference[None], seen)[0]
-                r2 = ((here - there) ** 2).sum(-1) * torch.exp(-2 * self.trained_["h"][0, 0])
-                alike.append(float(KERNELS["matern52"](r2).mean()))
-        return np.array(alike)
-
-    def basis(self, target: EncodedTask) -> list[str] | None:
-        if not (self.landmarks and self._has_past and len(target.z)):
-            return None
-        counts = np.bincount(self.past_.owner, minlength=len(self.past_))
-        return [f"landmark features of {n} trials" for n in counts]
 
 
 class DeepGP:
