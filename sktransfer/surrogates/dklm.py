@@ -16,15 +16,15 @@ w the weights of the networks f, g, phi1; h = log [l, s, v]. Without f and g it 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
 
 from sktransfer._torch import single_thread, tensor
-from sktransfer.encoders._network import Network, forward
+from sktransfer.encoders._network import Network
 from sktransfer.scores import raise_floor, standardise
-from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, LogNormal, Priors, log_likelihood
+from sktransfer.surrogates._deep_kernel import DeepGP, Trials, Weights, covariance, landmarks, log_evidence
+from sktransfer.surrogates._gp_core import LogNormal, Priors, log_likelihood
 from sktransfer.surrogates._guarded import weigh
 from sktransfer.surrogates._inputs import Inputs
 from sktransfer.surrogates._meta import MetaSurrogate
@@ -34,20 +34,7 @@ from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP
 
 PRIORS = Priors(LogNormal(1.0, 1.0), LogNormal(1.0, 1.0), LogNormal(1e-2, 1.5))  # of l, s and v
-MAX_SETS = 32  # of trials before, in the evidence
 WARM_SHARE = 0.4  # of the steps, where training goes on from earlier weights
-MAX_SCORE = 10.0  # that f reads: one far off the scale of the past would make the features overflow
-JITTER = 1e-6
-
-Weights = dict[str, torch.Tensor]
-
-
-class Trials(NamedTuple):
-    """Trials of one task, or of a stack of tasks padded to one length."""
-
-    x: torch.Tensor  # (..., n, p)
-    z: torch.Tensor  # (..., n)
-    here: torch.Tensor  # (..., n), 1 for a trial, 0 for padding
 
 
 class DKLM(MetaSurrogate):
@@ -236,7 +223,7 @@ class DKLM(MetaSurrogate):
             w = weights()
             kernel = zip(w["h"].unbind(-1), (PRIORS.lengthscale, PRIORS.signal, PRIORS.noise), strict=True)
             log_prior = torch.stack([prior.log_density(value) for value, prior in kernel])
-            return -(log_likelihood(_covariance(w, batch, seen), batch.z).sum() + log_prior.sum())
+            return -(log_likelihood(covariance(w, batch, seen), batch.z).sum() + log_prior.sum())
 
         train(loss, [([row], self.learning_rate)], steps, fall=0.0)
         with torch.no_grad():
@@ -270,7 +257,7 @@ class DKLM(MetaSurrogate):
                 return belief
             alone = self.alone_.posterior(target)
             rescaled = len(z) * np.log(alone.scale / scale)  # both evidences of scores on one scale
-            return weigh(belief, alone, _log_evidence(start, trials) - alone.log_evidence + rescaled)
+            return weigh(belief, alone, log_evidence(start, trials) - alone.log_evidence + rescaled)
 
     def _standard(self, target: EncodedTask) -> tuple[np.ndarray, float, float]:
         """The target's scores on the model's scale, and that scale."""
@@ -296,90 +283,7 @@ class DKLM(MetaSurrogate):
             )
         x, z = tensor(self.inputs_(target.theta)), tensor(self._standard(target)[0])
         with single_thread():
-            return _landmarks(self.trained_, Trials(x, z, torch.ones_like(z)))[0].numpy()
-
-
-class DeepGP:
-    """A Gaussian process on the features of configurations, given the trials seen."""
-
-    def __init__(self, w: Weights, inputs: Inputs, trials: Trials, shift: float, scale: float):
-        self._w, self._inputs, self._trials = w, inputs, trials
-        l, s, v = w["h"][0].detach().numpy()  # noqa: E741
-        X = self._map(trials.x)
-        h = np.array([l] * X.shape[1] + [s, np.logaddexp(v, np.log(JITTER))])
-        self.gp = GaussianProcess(
-            X, trials.z.numpy(), h, np.zeros(X.shape[1], bool), shift=shift, scale=scale
-        )
-
-    @torch.no_grad()
-    def _map(self, x: torch.Tensor) -> np.ndarray:
-        with single_thread():
-            return _features(self._w, x, self._trials).numpy()
-
-    def features(self, theta: np.ndarray) -> np.ndarray:
-        """phi of configurations; (n, d) -> (n, M)."""
-        return self._map(tensor(self._inputs(theta)))
-
-    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of the noise-free score; (n, d) -> (n,), (n,)."""
-        return self.gp.predict(self.features(theta))
-
-    def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Joint draws of the noise-free score; (m, d) -> (n, m)."""
-        return self.gp.sample(self.features(theta), n, rng)
-
-
-def _landmarks(w: Weights, seen: Trials) -> torch.Tensor:
-    """phi2 (5); of the empty set, g(0); -> (..., 1, q)."""
-    z = seen.z.clamp(-MAX_SCORE, MAX_SCORE)[..., None]
-    units = forward(torch.cat([seen.x, z], -1), _part(w, "f"), torch.relu, activate_last=True)
-    total = (units * seen.here[..., None]).sum(-2, keepdim=True)
-    return forward(total / seen.here.sum(-1)[..., None, None].clamp_min(1), _part(w, "g"), torch.relu)
-
-
-def _features(w: Weights, x: torch.Tensor, seen: Trials) -> torch.Tensor:
-    """phi (4); (..., n, p) -> (..., n, M)."""
-    if "g00" in w:
-        landmarks = _landmarks(w, seen)
-        x = torch.cat([x, landmarks.expand(*x.shape[:-1], landmarks.shape[-1])], -1)
-    return forward(x, _part(w, "phi"), torch.relu)
-
-
-def _covariance(w: Weights, batch: Trials, seen: Trials) -> torch.Tensor:
-    """K (3); the rows of padding are those of the unit matrix; -> (..., n, n)."""
-    Y = _features(w, batch.x, seen)
-    l, s, v = torch.exp(w["h"]).unbind(-1)  # noqa: E741
-    Y = Y / l[..., None]
-    squares = (Y * Y).sum(-1)
-    r2 = (squares[..., :, None] + squares[..., None, :] - 2 * Y @ Y.mT).clamp_min(0)
-    both = batch.here[..., :, None] * batch.here[..., None, :]
-    diagonal = batch.here * (v + JITTER) + (1 - batch.here)
-    return s[..., None] * KERNELS["matern52"](r2) * both + torch.diag_embed(diagonal)
-
-
-@torch.no_grad()
-def _log_evidence(w: Weights, trials: Trials) -> float:
-    """log p(z) by the weights that the past led to, up to a constant.
-
-    Each score as foretold from the trials before it, which are its set H (the H^(t-1) of (7)): a kernel that
-    has read a score does not foretell it. Of many trials some share the set of those before the first.
-    """
-    n = len(trials.z)
-    sets = min(n, MAX_SETS) if "g00" in w else 1
-    first = np.unique(np.linspace(0, n, sets, endpoint=False).astype(int))
-    before = tensor(np.arange(n) < first[:, None])  # (k, n)
-    x, z = trials.x.expand(len(first), -1, -1), trials.z.expand(len(first), -1)
-    K = _covariance(w, Trials(x, z, torch.ones_like(before)), Trials(x, z, before))
-    L = torch.linalg.cholesky(K)
-    # Row t of L^-1 z is the error of the t-th score, given those before it, in standard deviations L_tt.
-    white = torch.linalg.solve_triangular(L, z[..., None], upper=False)[..., 0]
-    errors = -0.5 * white * white - torch.log(torch.diagonal(L, dim1=-2, dim2=-1))
-    its_set = np.searchsorted(first, np.arange(n), side="right") - 1
-    return float(errors[its_set, np.arange(n)].sum())
-
-
-def _part(w: Weights, name: str) -> list[torch.Tensor]:
-    return [w[key] for key in sorted(w) if key.rstrip("0123456789") == name]
+            return landmarks(self.trained_, Trials(x, z, torch.ones_like(z)))[0].numpy()
 
 
 def _some(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:

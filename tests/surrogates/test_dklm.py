@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from benchmarks import sines
 from sktransfer.surrogates import DKLM, EncodedTask, make_surrogate
-from sktransfer.surrogates import dklm as module
-from sktransfer.surrogates._gp_core import GaussianProcess
+from sktransfer.surrogates import _deep_kernel as module
+from sktransfer.surrogates._gp_core import GaussianProcess, log_likelihood
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates._portfolio import portfolio
 from tests.surrogates.transferring import NUMBERS, past_tasks, score, search, target
@@ -93,11 +93,11 @@ def test_a_stack_of_tasks_is_its_tasks_one_by_one():
     stack = surrogate._stack(rows)
     w = {name: weight.detach() for name, weight in surrogate.trained_.items()}
     copies = {name: weight.expand(3, -1, -1) for name, weight in w.items()}
-    together = module.log_likelihood(module._covariance(copies, stack, stack), stack.z)
+    together = log_likelihood(module.covariance(copies, stack, stack), stack.z)
     moved = surrogate._descend(copies, stack, stack, 4)
     for number, own in enumerate(rows):
         one = module.Trials(*(part[0] for part in surrogate._stack([own])))
-        alone = module.log_likelihood(module._covariance(w, one, one), one.z)
+        alone = log_likelihood(module.covariance(w, one, one), one.z)
         assert float(together[number]) == pytest.approx(float(alone), rel=1e-9)
         for name, weight in surrogate._descend(w, one, one, 4).items():
             torch.testing.assert_close(weight, moved[name][number], rtol=1e-5, atol=1e-7)
@@ -111,9 +111,7 @@ def test_training_goes_downhill():
 
     def fits(surrogate):
         copies = {k: t.detach().expand(len(tasks), -1, -1) for k, t in surrogate.trained_.items()}
-        return float(
-            module.log_likelihood(module._covariance(copies, everything, everything), everything.z).mean()
-        )
+        return float(log_likelihood(module.covariance(copies, everything, everything), everything.z).mean())
 
     assert fits(after) > fits(before) + 2
 
@@ -133,7 +131,7 @@ def test_the_evidence_is_that_of_each_score_given_those_before(name):
         [mean], [std] = belief.predict(today.theta[[t]])
         variance = std**2 + np.exp(belief.gp.h[-1])
         expected += -0.5 * (z[t] - mean) ** 2 / variance - 0.5 * np.log(variance)
-    assert module._log_evidence(surrogate.trained_, trials) == pytest.approx(expected, rel=1e-5)
+    assert module.log_evidence(surrogate.trained_, trials) == pytest.approx(expected, rel=1e-5)
 
 
 # -- the paper's section 5 -------------------------------------------------------------------------
