@@ -1,6 +1,6 @@
 """A Gaussian process on a network that reads the trials seen so far: equations (3) to (5) of `dklm`.
 
-Notation as there. Weights are matrices by name: f, g and phi with a number, matrix and bias (one row) in turn,
+Notation as there. Weights are matrices by name: f, g, phi with a number, matrix and bias (one row) in turn,
 and h = log [l, s, v] (one row). Functions take one task, or a stack of tasks with weights of their own.
 """
 

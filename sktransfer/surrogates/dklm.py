@@ -71,7 +71,7 @@ class DKLM(MetaSurrogate):
     learning_rate, meta_rate : float
         Rate of the Adam steps, and of REPTILE's own.
     adapt_steps : int or None
-        Adam steps on the target's trials; None is 10 from meta-trained weights and 150 from random ones.
+        Adam steps on the target's trials; None is 10 from meta-trained weights and 60 from random ones.
     n_tasks : int
         Tasks in a step of REPTILE.
     n_trials, n_seen : int
@@ -269,7 +269,7 @@ class DKLM(MetaSurrogate):
 
     def _adapted(self, start: Weights, trials: Trials) -> Weights:
         """From the start anew for each posterior, so that the result depends on the trials alone."""
-        steps = self.adapt_steps if self.adapt_steps is not None else (10 if self.meta else 150)
+        steps = self.adapt_steps if self.adapt_steps is not None else (10 if self.meta else 60)
         return self._descend(start, trials, trials, steps if len(trials.z) >= 2 else 0)
 
     # -- landmarks -----------------------------------------------------------------------------
