@@ -18,6 +18,7 @@ _CLASSES = {
     "CommonSurface": "common_surface",
     "CopulaGP": "copula",
     "CopulaTS": "copula",
+    "DKLM": "dklm",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
@@ -34,8 +35,11 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "common-surface": ("CommonSurface", {}),
     "copula-gp": ("CopulaGP", {}),
     "copula-ts": ("CopulaTS", {}),
+    "deep-gp": ("DKLM", {"landmarks": False, "meta": False}),
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
     "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
+    "dklm": ("DKLM", {}),
+    "fsbo": ("DKLM", {"landmarks": False}),
     "gp": ("GP", {}),
     "manual-blr": ("DistBLR", {"encoder": "ManualEncoder"}),
     "manual-gp": ("DistGP", {"encoder": "ManualEncoder"}),
@@ -50,6 +54,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 """Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
 
 __all__ = [
+    "DKLM",
     "GP",
     "REGISTRY",
     "RGPE",

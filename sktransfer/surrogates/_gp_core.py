@@ -109,10 +109,10 @@ def negative_log_posterior(
 
 
 def log_likelihood(K: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """log N(z; 0, K), up to a constant; (n, n), (n,) -> ()."""
+    """log N(z; 0, K), up to a constant; (..., n, n), (..., n) -> (...)."""
     L = torch.linalg.cholesky(K)
-    white = torch.linalg.solve_triangular(L, z[:, None], upper=False)
-    return -0.5 * (white * white).sum() - torch.log(torch.diagonal(L)).sum()
+    white = torch.linalg.solve_triangular(L, z[..., None], upper=False)[..., 0]
+    return -0.5 * (white * white).sum(-1) - torch.log(torch.diagonal(L, dim1=-2, dim2=-1)).sum(-1)
 
 
 def fit_hyperparameters(

@@ -1,0 +1,53 @@
+"""A few settings that together do well on the past tasks: what to try while nothing is known of the target.
+
+Notation: m past tasks; c candidates, the best setting of each; S (m, c) the tasks' standardised scores there,
+as a Gaussian process on each task's own trials expects them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sktransfer.scores import standardise
+from sktransfer.surrogates._gp_core import GaussianProcess
+from sktransfer.surrogates._past import Past
+from sktransfer.surrogates.gp import default_priors
+
+MIN_GAIN = 0.05  # standard deviations of a task's scores, averaged over the tasks
+MAX_TASKS = 200  # that a portfolio is chosen for; of more tasks it would hardly differ
+
+
+def portfolio(past: Past, size: int) -> np.ndarray:
+    """Rows of the past's table, best first, at most `size`; -> (k,).
+
+    Greedy: always the setting that most raises what each task would reach with the best of those chosen.
+    That is within 1 - 1/e of the best choice there is (the sum of maxima is submodular). It ends where a
+    further setting promises next to nothing. A setting that today's space does not know is none.
+    """
+    known = (past.theta[:, past.categorical] >= 0).all(axis=1)
+    tasks = np.unique(np.linspace(0, len(past) - 1, min(len(past), MAX_TASKS)).astype(int))
+    own = [np.flatnonzero(past.owner == task) for task in tasks]
+    usable = [rows[np.isin(rows, np.flatnonzero(known))] for rows in own]
+    best = [rows[np.argmax(past.z[rows])] for rows in usable if len(rows)]
+    if not best:
+        return np.empty(0, dtype=int)
+    candidates = np.array(best)
+    S = np.array([_expected(past, rows, past.theta[candidates]) for rows in own])
+    reached = np.zeros(len(tasks))  # an average setting: what a task reaches without advice
+    chosen: list[int] = []
+    for _ in range(size):
+        gains = np.maximum(S - reached[:, None], 0).mean(axis=0)
+        k = int(gains.argmax())
+        if chosen and gains[k] < MIN_GAIN:
+            break
+        chosen.append(k)
+        reached = np.maximum(reached, S[:, k])
+    return candidates[chosen]
+
+
+def _expected(past: Past, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Scores of one task at other tasks' settings; near none of its trials it is its average, 0."""
+    d = past.theta.shape[1]
+    z, _, _ = standardise(past.z[rows])
+    gp = GaussianProcess(past.theta[rows], z, default_priors(d).medians(d), past.categorical)
+    return gp.predict(theta)[0]

@@ -1,0 +1,327 @@
+"""dklm, fsbo and deep-gp: mathematics, the paper's sines, odd pasts, state."""
+
+import pickle
+import time
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+
+from benchmarks import sines
+from sktransfer.surrogates import DKLM, EncodedTask, make_surrogate
+from sktransfer.surrogates import _deep_kernel as module
+from sktransfer.surrogates._gp_core import GaussianProcess, log_likelihood
+from sktransfer.surrogates._past import Past
+from sktransfer.surrogates._portfolio import portfolio
+from tests.surrogates.transferring import NUMBERS, past_tasks, score, search, target
+
+NAMES = ["dklm", "fsbo", "deep-gp"]
+POINTS = np.random.default_rng(1).random((7, 2))
+
+
+def quick(name="dklm", **settings):
+    return make_surrogate(name).set_params(**{"steps": 3, "adapt_steps": 3} | settings)
+
+
+def shuffled(task):
+    order = np.random.default_rng(3).permutation(len(task.z))
+    return EncodedTask(task.theta[order], task.z[order], task.categorical)
+
+
+# -- mathematics -----------------------------------------------------------------------------------
+
+
+def test_the_embedding_is_blind_to_the_order_of_trials():
+    surrogate = quick(guard=False).fit(past_tasks(4))
+    today = target(9)
+    features = surrogate.landmark_features(today)
+    np.testing.assert_allclose(surrogate.landmark_features(shuffled(today)), features, rtol=1e-10)
+    other = EncodedTask(today.theta, today.z[::-1].copy(), NUMBERS)  # the same scores at other settings
+    assert np.abs(surrogate.landmark_features(other) - features).max() > 1e-3
+    for ours, theirs in zip(
+        surrogate.posterior(today).predict(POINTS),
+        surrogate.posterior(shuffled(today)).predict(POINTS),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_the_gaussian_process_on_its_features(name):
+    today = target(8)
+    belief = quick(name, guard=False).fit(past_tasks(4)).posterior(today)
+    w = {key: weight.detach().numpy() for key, weight in belief._w.items()}
+
+    def network(x, part, activate_last=False):
+        keys = sorted(key for key in w if key[:-2] == part)
+        for matrix, bias in zip(keys[::2], keys[1::2], strict=True):
+            x = x @ w[matrix] + w[bias]
+            x = np.maximum(x, 0) if activate_last or bias != keys[-1] else x
+        return x
+
+    def features(theta):  # equations (4) and (5), written down once more
+        x, seen = 2 * theta - 1, 2 * today.theta - 1
+        if "g00" in w:
+            units = network(np.column_stack([seen, belief.gp.z]), "f", activate_last=True)
+            x = np.column_stack([x, np.tile(network(units.mean(axis=0), "g"), (len(x), 1))])
+        return network(x, "phi")
+
+    np.testing.assert_allclose(belief.features(POINTS), features(POINTS), atol=1e-10)
+    length, signal, noise = w["h"][0]
+    h = np.array([length] * 32 + [signal, noise])
+    assert (belief.gp.shift, belief.gp.scale) != (0, 1)
+    plain = GaussianProcess(
+        features(today.theta),
+        belief.gp.z,
+        h,
+        np.zeros(32, bool),
+        shift=belief.gp.shift,
+        scale=belief.gp.scale,
+    )
+    for ours, theirs in zip(belief.predict(POINTS), plain.predict(features(POINTS)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-2, atol=1e-3)
+    draws = belief.sample(POINTS, 3000, np.random.default_rng(0))
+    mean, std = belief.predict(POINTS)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=5 * std.max() / np.sqrt(3000))
+
+
+def test_a_stack_of_tasks_is_its_tasks_one_by_one():
+    surrogate = quick(steps=1).fit(past_tasks(3, 6))
+    rows = [np.arange(6), np.arange(6, 9), np.arange(12, 13)]  # padded to six
+    stack = surrogate._stack(rows)
+    w = {name: weight.detach() for name, weight in surrogate.trained_.items()}
+    copies = {name: weight.expand(3, -1, -1) for name, weight in w.items()}
+    together = log_likelihood(module.covariance(copies, stack, stack), stack.z)
+    moved = surrogate._descend(copies, stack, stack, 4)
+    for number, own in enumerate(rows):
+        one = module.Trials(*(part[0] for part in surrogate._stack([own])))
+        alone = log_likelihood(module.covariance(w, one, one), one.z)
+        assert float(together[number]) == pytest.approx(float(alone), rel=1e-9)
+        for name, weight in surrogate._descend(w, one, one, 4).items():
+            torch.testing.assert_close(weight, moved[name][number], rtol=1e-5, atol=1e-7)
+
+
+def test_training_goes_downhill():
+    """The algorithm prints a step uphill."""
+    tasks = past_tasks()
+    before, after = (quick("fsbo", steps=steps).fit(tasks) for steps in (0, 40))
+    everything = after._stack([np.flatnonzero(after.past_.owner == task) for task in range(len(tasks))])
+
+    def fits(surrogate):
+        copies = {k: t.detach().expand(len(tasks), -1, -1) for k, t in surrogate.trained_.items()}
+        return float(log_likelihood(module.covariance(copies, everything, everything), everything.z).mean())
+
+    assert fits(after) > fits(before) + 2
+
+
+@pytest.mark.parametrize("name", ["dklm", "fsbo"])
+def test_the_evidence_is_that_of_each_score_given_those_before(name):
+    surrogate = quick(name).fit(past_tasks(4))
+    today = target(7)
+    z, _, _ = surrogate._standard(today)
+    trials = module.Trials(
+        torch.tensor(2 * today.theta - 1), torch.tensor(z), torch.ones(7, dtype=torch.float64)
+    )
+    expected = 0.0
+    for t in range(7):
+        before = module.Trials(*(part[:t] for part in trials))
+        belief = module.DeepGP(surrogate.trained_, surrogate.inputs_, before, 0.0, 1.0)
+        [mean], [std] = belief.predict(today.theta[[t]])
+        variance = std**2 + np.exp(belief.gp.h[-1])
+        expected += -0.5 * (z[t] - mean) ** 2 / variance - 0.5 * np.log(variance)
+    assert module.log_evidence(surrogate.trained_, trials) == pytest.approx(expected, rel=1e-5)
+
+
+# -- the paper's section 5 -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_sines_reading_the_trials_gives_better_densities():
+    better = 0
+    for seed in range(10):
+        dklm, fsbo = (sines.densities(sines.trained(n, seed), seed, 4).mean() for n in ("dklm", "fsbo"))
+        better += dklm < fsbo
+    assert better >= 7
+
+
+@pytest.mark.slow
+def test_sines_the_landmark_feature_is_the_amplitude():
+    surrogate = sines.trained("dklm", 0, phases=False, n_landmarks=1, **sines.AMPLITUDE_SETTINGS)
+    feature, amplitude = sines.feature_and_amplitude(surrogate, 0, 60)
+    assert abs(np.corrcoef(feature, amplitude)[0, 1]) > 0.9
+
+
+# -- transfer --------------------------------------------------------------------------------------
+
+
+def test_the_first_trials_are_settings_that_serve_all_kinds_of_tasks():
+    """Two tasks of one kind, one of another, each with a best setting of its own."""
+
+    def task(best, name):
+        theta = np.array([[0.2, 0.5], [0.5, 0.5], [0.8, 0.5]])
+        return EncodedTask(theta, 1 - np.abs(theta[:, 0] - best), NUMBERS, id=name)
+
+    surrogate = quick().fit([task(0.8, "a"), task(0.2, "b"), task(0.2, "c")])
+    theta, sources = surrogate.proposals(target())
+    assert theta[:, 0].tolist() == [0.2, 0.8]  # and no third: nobody would be better off
+    assert sources == ["b", "a"]
+    assert surrogate.n_initial_ == 1
+
+
+def test_a_portfolio_of_unknown_categories_is_empty():
+    kind = np.array([True])
+    unknown = EncodedTask(np.array([[-1.0], [-1.0]]), np.array([1.0, 2.0]), kind)
+    known = EncodedTask(np.array([[-1.0], [0.5]]), np.array([2.0, 1.0]), kind)
+    assert len(portfolio(Past.of([unknown], "standardise"), 4)) == 0
+    assert portfolio(Past.of([unknown, known], "standardise"), 4).tolist() == [3]
+
+
+def test_direction_counts_for_fsbo():
+    """Its kernel has no sense of direction, negated scores train the same; its first trials have."""
+    tasks = past_tasks()
+    turned = [EncodedTask(task.theta, -task.z, NUMBERS) for task in tasks]
+    right, wrong = (quick("fsbo", scores="raw").fit(each) for each in (tasks, turned))
+    good, bad = (surrogate.proposals(target())[0][0] for surrogate in (right, wrong))
+    assert score(good) > 0.9 > 0.3 > score(bad)
+    for name, weight in right.trained_.items():
+        torch.testing.assert_close(weight, wrong.trained_[name], rtol=1e-4, atol=1e-6)
+
+
+def test_the_guard_gives_way():
+    tasks = past_tasks(shuffled=True)
+    guarded = make_surrogate("fsbo").fit(tasks)
+    assert guarded.posterior(target(25)).weight < 0.2
+    helpful = make_surrogate("fsbo").fit(past_tasks())
+    assert helpful.posterior(target(25)).weight > 0.5
+
+
+def test_deep_gp_transfers_nothing_and_does_not_complain():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        surrogates = [quick("deep-gp").fit(tasks) for tasks in ([], past_tasks())]
+    one, two = (surrogate.posterior(target(6)).predict(POINTS)[0] for surrogate in surrogates)
+    np.testing.assert_array_equal(one, two)
+    assert not surrogates[1].transfers and not surrogates[1].trained
+    assert surrogates[1].n_initial_ == 4 and not len(surrogates[1].proposals(target())[0])
+    assert search(quick("deep-gp", adapt_steps=50), [], 12)[-1] > 0.9
+
+
+def test_without_a_past_it_is_a_plain_gp_and_says_so():
+    with pytest.warns(UserWarning, match="DKLM has no past trials"):
+        surrogate = quick().fit([])
+    np.testing.assert_array_equal(
+        surrogate.posterior(target(6)).predict(POINTS),
+        make_surrogate("gp").fit([]).posterior(target(6)).predict(POINTS),
+    )
+    assert surrogate.n_initial_ == 4
+
+
+# -- odd input -------------------------------------------------------------------------------------
+
+
+def odd(z, seed=0, name="odd"):
+    theta = np.random.default_rng(seed).random((len(z), 2))
+    return EncodedTask(theta, np.array(z, dtype=float), NUMBERS, None, name)
+
+
+TARGETS = [[], [0.5], [np.nan, 0.3], [np.nan], [0.5, 0.5, 0.5], [1e9, 0.0, -1e9], [0.1, 0.4, np.nan, 0.2]]
+
+
+def assert_finite(surrogate, today, theta=POINTS):
+    mean, std = surrogate.posterior(today).predict(theta)
+    assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("scores", ["standardise", "raw"])
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        [odd([0.5])],
+        [odd([0.5, 0.5, 0.5])],
+        [odd([np.nan, 0.5, np.nan]), odd([np.nan, np.nan]), odd([])],
+        [odd([1e9, -1e9, 0.0]), odd([1e-9, 2e-9]), odd([0.8, 0.9, 0.7])],
+    ],
+)
+def test_odd_tasks_do_no_harm(name, scores, tasks):
+    surrogate = quick(name, scores=scores).fit(tasks)
+    for z in TARGETS:
+        assert_finite(surrogate, odd(z, 5))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_categories_that_the_past_does_not_know(name):
+    kind, rng = np.array([True, False]), np.random.default_rng(0)
+
+    def task(codes, n=12):
+        theta = np.column_stack([rng.choice(codes, n), rng.random(n)])
+        return EncodedTask(theta, theta[:, 1] + theta[:, 0], kind)
+
+    surrogate = quick(name).fit([task([0.0, 0.5, -1.0]) for _ in range(3)])
+    assert_finite(surrogate, task([0.5, 1.0]), task([0.0, 0.5, 1.0]).theta)
+    gone = EncodedTask(np.column_stack([np.zeros(6), np.full(6, 0.5)]), np.arange(6.0), kind)  # a code at 0.5
+    assert_finite(quick(name).fit([gone] * 3), task([0.0]), task([0.0]).theta)
+
+
+def test_many_tasks_of_all_lengths():
+    rng = np.random.default_rng(0)
+    tasks = [odd(rng.random(rng.integers(1, 61)), seed, f"t{seed}") for seed in range(500)]
+    begun = time.process_time()
+    surrogate = make_surrogate("dklm").fit(tasks)
+    assert time.process_time() - begun < 40  # some seconds, on a machine with nothing else to do
+    assert_finite(surrogate, target(5))
+    assert len(surrogate.task_ids) == 500
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("scores", "copula"),
+        ("n_landmarks", 0),
+        ("layers", ()),
+        ("steps", -1),
+        ("adapt_steps", -1),
+        ("n_seen", 1),
+    ],
+)
+def test_bad_parameters_are_named(name, value):
+    with pytest.raises(ValueError, match=f"{name}="):
+        DKLM(**{name: value}).fit([])
+
+
+# -- state -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_state_round_trip(name):
+    fitted = quick(name).fit(past_tasks(4, 6))
+    state = fitted.state()
+    assert all(array.dtype.kind in "biufU" for array in state.values())
+    back = quick(name).from_state(pickle.loads(pickle.dumps(state)))
+    assert back.task_ids == fitted.task_ids
+    np.testing.assert_array_equal(back.proposals(target())[0], fitted.proposals(target())[0])
+    for today in (target(1), target(6)):
+        np.testing.assert_array_equal(
+            back.posterior(today).predict(POINTS), fitted.posterior(today).predict(POINTS)
+        )
+
+
+def test_results_depend_on_the_data_alone():
+    surrogate = quick().fit(past_tasks(4))
+    first = surrogate.posterior(target(6)).predict(POINTS)
+    surrogate.posterior(target(20))
+    np.testing.assert_array_equal(surrogate.posterior(target(6)).predict(POINTS), first)
+    np.testing.assert_array_equal(
+        clone(surrogate).fit(past_tasks(4)).posterior(target(6)).predict(POINTS), first
+    )
+
+
+def test_training_goes_on_from_an_earlier_model():
+    earlier = quick().fit(past_tasks(5))
+    warm = quick(steps=0).fit(past_tasks(6), warm_from=earlier)
+    cold = quick(steps=0).fit(past_tasks(6))
+    for key, weight in warm.trained_.items():
+        assert torch.equal(weight, earlier.trained_[key])
+    assert any(not torch.equal(cold.trained_[key], weight) for key, weight in warm.trained_.items())
