@@ -14,6 +14,9 @@ from sktransfer import encoders
 from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
+    "ABLR": "ablr",
+    "Bohamiann": "bohamiann",
+    "DNGO": "dngo",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
@@ -22,9 +25,12 @@ _CLASSES = {
 }
 
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
+    "ablr": ("ABLR", {}),
     "auto": ("WarmStart", {}),
+    "bohamiann": ("Bohamiann", {}),
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
     "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
+    "dngo": ("DNGO", {}),
     "gp": ("GP", {}),
     "manual-blr": ("DistBLR", {"encoder": "ManualEncoder"}),
     "manual-gp": ("DistGP", {"encoder": "ManualEncoder"}),
@@ -36,8 +42,11 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 """Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
 
 __all__ = [
+    "ABLR",
+    "DNGO",
     "GP",
     "REGISTRY",
+    "Bohamiann",
     "DistBLR",
     "DistGP",
     "EncodedTask",

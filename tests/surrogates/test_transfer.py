@@ -6,7 +6,7 @@ import pytest
 from sktransfer.surrogates import make_surrogate
 from tests.surrogates.transferring import past_tasks, search, target
 
-NAMES: list[str] = []
+NAMES: list[str] = ["ablr"]
 SEEDS = (0, 1, 2)
 
 
