@@ -8,7 +8,7 @@ are given are not trained. A task whose context cannot be read has the average o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,19 @@ def lookup(vectors: Mapping[str, Any], task: EncodedTask) -> np.ndarray | None:
         if key and key in vectors:
             return np.asarray(vectors[key], dtype=float)
     return None
+
+
+def most_probable(
+    vectors: np.ndarray, evidence: Callable[[np.ndarray], float], rng: np.random.Generator
+) -> np.ndarray:
+    """The context with the highest evidence: of the past ones and their mean, then between the best."""
+
+    def best_of(candidates: np.ndarray, n: int) -> np.ndarray:
+        return candidates[np.argsort([evidence(c) for c in candidates])[::-1][:n]]
+
+    top = best_of(np.vstack([vectors.mean(axis=0), vectors]), 4)
+    between = rng.dirichlet(np.ones(len(top)), 24) @ top
+    return best_of(np.vstack([top, between]), 1)[0]
 
 
 class Contexts:
@@ -96,6 +109,16 @@ class Contexts:
     def penalty(self) -> torch.Tensor:
         """Minus the log prior of what is trained."""
         return tensor(np.zeros(())) if self._encoder is None else self._encoder.penalty()
+
+    def basis(self) -> np.ndarray:
+        """What each context rests on, in words; -> (m,)."""
+        own = self._encoder
+        return np.array(["" if own is None else own.basis(task.profile) for task in self._tasks], dtype=str)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The encoder's state."""
+        own = {} if self._encoder is None else self._encoder.state()
+        return {f"encoder.{name}": array for name, array in own.items()}
 
     def start_from(self, encoder: Encoder | None, vectors: Mapping[str, np.ndarray]) -> bool:
         """Begin where an earlier model ended: its encoder, and its vectors by task; say whether it could."""

@@ -9,12 +9,12 @@ Phi_t = phi_w([theta, c_t])   (N_t, D) features, a network of tanh layers with w
 
     rho = - sum_t log N(z_t; Phi_t v_0, I/beta_t + Phi_t Phi_t'/alpha_t),                              (1)
 
-minimised over w, alpha, beta, the contexts and v_0 with their log priors; `_blr` has (1) for N > D and N <= D.
+minimised over w, alpha, beta, contexts and v_0 with their log priors; `_blr` has (1) for N > D and N <= D.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,14 @@ from sktransfer.encoders._network import Network, forward
 from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates._blr import LinearRegression, correlations
 from sktransfer.surrogates._conditioned import Conditioned
-from sktransfer.surrogates._contexts import Contexts, data_key, lookup
+from sktransfer.surrogates._contexts import Contexts, data_key, lookup, most_probable
 from sktransfer.surrogates._gp_core import LogNormal
 from sktransfer.surrogates._guarded import guard as guarded
 from sktransfer.surrogates._meta import MetaSurrogate
 from sktransfer.surrogates._past import Level
-from sktransfer.surrogates._training import train
+from sktransfer.surrogates._training import task_batches, train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.gp import GP
 
 NOISE = LogNormal(0.03, 1.5)  # prior of 1/beta_t
 DEVIATION = LogNormal(0.5, 1.5)  # prior of the variance of a task's own part: D/2 / alpha_t, roughly
@@ -93,6 +94,9 @@ class ABLR(MetaSurrogate):
     >>> bool(mean[0] > mean[1])
     True
     """
+
+    encoder_: Any  # what reads or holds the contexts; None without contexts
+    alone_: GP
 
     def __init__(
         self,
@@ -165,25 +169,20 @@ class ABLR(MetaSurrogate):
         network = Network([self.inputs_.width + q, *self.layers, *outputs], rng)
         self.trained_ = {f"w{number:02}": weight for number, weight in enumerate(network.weights)}
         warm = self._goes_on(warm_from, contexts) and self._start_from(warm_from)
-        log_alpha, log_beta = (tensor(np.full(m, h)).requires_grad_(True) for h in self._precision_medians())
+        medians = np.log([self.layers[-1] / 2 / DEVIATION.median, 1 / NOISE.median])
+        log_alpha, log_beta = (tensor(np.full(m, h)).requires_grad_(True) for h in medians)
         size = min(self.batch_tasks, m)
-        batches = _batches(m, size, rng)
+        batches = task_batches(past.owner, size, self.max_trials, rng)
         x, z = tensor(self.inputs_(past.theta)), tensor(past.z)
 
         def loss() -> torch.Tensor:
-            chosen = next(batches)
-            rows, real = self._rows(chosen, rng)  # (k, N), (k, N)
+            chosen, rows, real = next(batches)  # (k,), (k, N), (k, N)
             c = contexts(chosen, rng)[:, None, :].expand(-1, rows.shape[1], -1)
             Phi, mean = self._features(torch.cat([x[rows], c], dim=-1))
             alpha, beta = log_alpha[chosen], log_beta[chosen]
-            tasks_own = LinearRegression(
-                Phi * real[..., None],
-                (z[rows] - mean) * real,
-                torch.exp(alpha),
-                torch.exp(beta),
-                n=real.sum(dim=1),
-            )
-            rho = tasks_own.loss().sum() + self._precision_penalty(alpha, beta)  # equation (1)
+            Phi, own = Phi * real[..., None], (z[rows] - mean) * real
+            heads = LinearRegression(Phi, own, torch.exp(alpha), torch.exp(beta), n=real.sum(dim=1))
+            rho = heads.loss().sum() + self._precision_penalty(alpha, beta)  # equation (1)
             return m / size * rho + network.penalty() + contexts.penalty()
 
         groups = [
@@ -193,26 +192,13 @@ class ABLR(MetaSurrogate):
         ]
         steps = max(self.steps, round(self.epochs * m / size))
         train(loss, [g for g in groups if g[0]], round(steps * WARM_SHARE) if warm else steps)
-        read = "nothing: contexts are not used" if self.encoder_ is None else None
         self.learned_ = {
             "log_alpha": log_alpha.detach().numpy(),
             "log_beta": log_beta.detach().numpy(),
             "contexts": contexts.vectors(),
             "data": np.array([data_key(task.profile) or "" for task in tasks], dtype=str),
-            "basis": np.array([read or self.encoder_.basis(t.profile) for t in tasks], dtype=str),
-        }
-        if self.encoder_ is not None:
-            self.learned_ |= {f"encoder.{name}": array for name, array in self.encoder_.state().items()}
-
-    def _rows(self, chosen: np.ndarray, rng: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows of the trials of some tasks, padded to one length, and whether each is real; (k, N) both."""
-        first, last = (np.searchsorted(self.past_.owner, chosen, side) for side in ("left", "right"))
-        lengths = np.minimum(last - first, self.max_trials)
-        rows = first[:, None] + np.arange(lengths.max())
-        for k in np.flatnonzero(last - first > self.max_trials):
-            rows[k, : lengths[k]] = first[k] + rng.permutation(last[k] - first[k])[: self.max_trials]
-        real = np.arange(rows.shape[1]) < lengths[:, None]
-        return torch.from_numpy(np.where(real, rows, 0)), tensor(real)
+            "basis": contexts.basis(),
+        } | contexts.state()
 
     def _features(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Phi, and Phi v_0; (..., inputs) -> (..., D), (...)."""
@@ -226,10 +212,6 @@ class ABLR(MetaSurrogate):
         """(n, d), (q,) -> (n, D), (n,)."""
         x = np.hstack([self.inputs_(theta), np.repeat(c[None], len(theta), axis=0)])
         return self._features(tensor(x))
-
-    def _precision_medians(self) -> tuple[float, float]:
-        """Logarithms of alpha and beta at the medians of their priors."""
-        return float(np.log(self.layers[-1] / 2 / DEVIATION.median)), float(-np.log(NOISE.median))
 
     def _precision_penalty(self, alpha: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
         deviation = np.log(self.layers[-1] / 2) - alpha
@@ -297,18 +279,16 @@ class ABLR(MetaSurrogate):
                 return self.encoder_.embed([inputs])[0].numpy()
         if not len(y):
             return average
-        rng, level = np.random.default_rng(self.random_state), self._level(average)
-        logs = [self.learned_["log_alpha"].mean(), self.learned_["log_beta"].mean()]
+        level = self._level(average)
+        typical = [np.exp(self.learned_[name].mean()) for name in ("log_alpha", "log_beta")]
 
-        def best_of(vectors: np.ndarray, n: int) -> np.ndarray:
-            priors = (_HeadPrior(self, c, *np.exp(logs)) for c in vectors)
-            evidence = [Conditioned(prior, target.theta, y, level).log_evidence for prior in priors]
-            return vectors[np.argsort(evidence)[::-1][:n]]
+        def evidence(c: np.ndarray) -> float:
+            return Conditioned(_HeadPrior(self, c, *typical), target.theta, y, level).log_evidence
 
+        rng = np.random.default_rng(self.random_state)
         if len(known) > MAX_CONTEXTS:
             known = known[np.sort(rng.choice(len(known), MAX_CONTEXTS, replace=False))]
-        top = best_of(np.vstack([average, known]), 4)  # the best, then the best between them
-        return best_of(np.vstack([top, rng.dirichlet(np.ones(len(top)), 24) @ top]), 1)[0]
+        return most_probable(known, evidence, rng)
 
     def first_choices(self, target: EncodedTask) -> np.ndarray | None:
         """The best settings of the past tasks, of which the first trial is the one that all heads favour."""
@@ -349,9 +329,8 @@ class ABLR(MetaSurrogate):
         super().from_state(state)
         self.encoder_ = self._fresh_encoder()
         if self.encoder_ is not None and self._has_past:
-            prefix = "encoder."
-            parts = {k[len(prefix) :]: v for k, v in self.learned_.items() if k.startswith(prefix)}
-            self.encoder_.from_state(parts)
+            own = [name for name in self.learned_ if name.startswith("encoder.")]
+            self.encoder_.from_state({n.removeprefix("encoder."): self.learned_[n] for n in own})
         return self
 
 
@@ -368,11 +347,3 @@ class _HeadPrior:
             others, _ = self._model._features_at(anchors, self._c)
             covariance = Phi @ others.T / self._alpha
             return mean.numpy(), ((Phi * Phi).sum(dim=1) / self._alpha).numpy(), covariance.numpy()
-
-
-def _batches(m: int, size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Endless batches of tasks, each of m tasks once before any again."""
-    while True:
-        order = rng.permutation(m)
-        for first in range(0, m - size + 1, size):
-            yield np.sort(order[first : first + size])
