@@ -42,7 +42,7 @@ DEVIATION = LogNormal(0.5, 1.5)  # prior of the variance of a task's own part: D
 PRECISION_RATE = 0.05  # of alpha and beta, one each for a task, which few steps see
 WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
 MAX_CONTEXTS = 100  # past contexts that a target's is looked for among
-N_REFERENCE = 50  # past settings at which two tasks are compared
+N_REFERENCE = 20  # past settings at which two tasks are compared
 
 
 class ABLR(MetaSurrogate):
@@ -209,8 +209,8 @@ class ABLR(MetaSurrogate):
         return Phi, mean
 
     def _features_at(self, theta: np.ndarray, c: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, d), (q,) -> (n, D), (n,)."""
-        x = np.hstack([self.inputs_(theta), np.repeat(c[None], len(theta), axis=0)])
+        """(n, d), (q,) or (n, q) -> (n, D), (n,)."""
+        x = np.hstack([self.inputs_(theta), np.broadcast_to(c, (len(theta), c.shape[-1]))])
         return self._features(tensor(x))
 
     def _precision_penalty(self, alpha: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
@@ -309,9 +309,12 @@ class ABLR(MetaSurrogate):
     def _alike(self, c: np.ndarray) -> np.ndarray:
         rng, theta = np.random.default_rng(self.random_state), self.past_.theta
         theta = theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)]
+        contexts = np.vstack([c, self.learned_["contexts"]])
         with single_thread():
-            contexts = np.vstack([c, self.learned_["contexts"]])
-            return correlations(torch.stack([self._features_at(theta, each)[0] for each in contexts])).numpy()
+            Phi, _ = self._features_at(
+                np.tile(theta, (len(contexts), 1)), contexts.repeat(len(theta), axis=0)
+            )
+            return correlations(Phi.reshape(len(contexts), len(theta), -1)).numpy()
 
     # -- what was learned ----------------------------------------------------------------------
 

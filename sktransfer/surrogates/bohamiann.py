@@ -12,7 +12,9 @@ mean of the squared gradients, with g the one of the gradients and T the time th
     always           v += - e² V^-1/2 grad U - a v + N(0, 2 e² a V^-1/2),   t += v                 (eq. 10)
 
 with a = e V^-1/2 C = 0.05. The paper subtracts e⁴ from the noise's variance, for the noise that minibatches
-put into the gradient; all trials of a search fit into one batch, so there is none.
+put into the gradient; all trials of a search fit into one batch, so there is none. It runs one chain for
+thousands of steps; here several short ones start from draws of the prior, so that a proposal takes less than
+an evaluation. The spread of their predictions is that of the noise-free score.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from sktransfer.surrogates._gp_core import LogNormal
 from sktransfer.surrogates._inputs import Inputs
 from sktransfer.surrogates.base import EncodedTask, Surrogate
 
-NOISE = LogNormal(0.003, 1.0)  # prior of s², for scores of unit variance
+NOISE = LogNormal(0.01, 1.0)  # prior of s², for scores of unit variance
 FRICTION = 0.05  # a
 
 
@@ -67,11 +69,11 @@ class Bohamiann(Surrogate):
     def __init__(
         self,
         layers: tuple[int, ...] = (50, 50, 50),
-        n_chains: int = 6,
-        n_samples: int = 4,
-        burn_in: int = 200,
-        thin: int = 20,
-        step_size: float = 0.1,
+        n_chains: int = 5,
+        n_samples: int = 3,
+        burn_in: int = 120,
+        thin: int = 10,
+        step_size: float = 0.02,
         n_initial: int = 4,
         random_state: int = 0,
     ):
@@ -111,48 +113,68 @@ class Bohamiann(Surrogate):
     def _sample(self, x: torch.Tensor, z: torch.Tensor) -> list[torch.Tensor]:
         """Weights of the kept networks, a matrix and a bias for each layer, with a leading axis."""
         rng = np.random.default_rng(self.random_state)
-        weights = _chains([x.shape[1], *self.layers, 1], self.n_chains, rng)
-        state = [*weights, tensor(np.full(self.n_chains, np.log(NOISE.median))).requires_grad_(True)]
-        velocity, mean = ([torch.zeros_like(t) for t in state] for _ in range(2))
-        square, window = ([torch.ones_like(t) for t in state] for _ in range(2))
+        shapes, t = _prior_draws([x.shape[1], *self.layers, 1], self.n_chains, rng)
+        v, g = torch.zeros_like(t), torch.zeros_like(t)
+        V, T = torch.ones_like(t), torch.ones_like(t)
+        precisions = _prior_precisions(shapes)
         kept = []
-        e2 = self.step_size**2
         for step in range(1, self.burn_in + self.thin * (self.n_samples - 1) + 1):
-            gradients = torch.autograd.grad(_energy(state, x, z), state)
-            with torch.no_grad():
-                for t, v, gradient, g, V, T in zip(
-                    state, velocity, gradients, mean, square, window, strict=True
-                ):
-                    if step <= self.burn_in:
-                        rate = 1 / T
-                        T.add_(1 - g * g * T / V)
-                        g.add_(rate * (gradient - g))
-                        V.add_(rate * (gradient * gradient - V)).clamp_min_(1e-12)
-                    scale = e2 / V.sqrt()
-                    noise = tensor(rng.standard_normal(t.shape)) * (2 * FRICTION * scale).sqrt()
-                    v.mul_(1 - FRICTION).add_(noise - scale * gradient)
-                    t.add_(v)
-                if step >= self.burn_in and (step - self.burn_in) % self.thin == 0:
-                    kept.append([weight.detach().clone() for weight in weights])
-        return [torch.cat(parts) for parts in zip(*kept, strict=True)]
+            t.requires_grad_(True)
+            (gradient,) = torch.autograd.grad(_energy(t, shapes, precisions, x, z), t)
+            t = t.detach()
+            if step <= self.burn_in:
+                rate = 1 / T
+                T += 1 - g * g * T / V
+                g += rate * (gradient - g)
+                V += rate * (gradient * gradient - V)
+                # The mean of the squared gradients is that of the curvature, which is at least the prior's:
+                # a gradient that happens to be small at first must not make for a giant step.
+                V = torch.maximum(V, precisions)
+            pace = self.step_size**2 / V.sqrt()
+            noise = tensor(rng.standard_normal(t.shape))
+            v = (1 - FRICTION) * v - pace * gradient + (2 * FRICTION * pace).sqrt() * noise
+            t = t + v
+            if step >= self.burn_in and (step - self.burn_in) % self.thin == 0:
+                kept.append(t)
+        return _split(torch.cat(kept), shapes)[:-1]
 
 
-def _chains(sizes: list[int], k: int, rng: np.random.Generator) -> list[torch.Tensor]:
-    """Weights of k networks drawn from their prior; biases (k, 1, units), so that `forward` takes them."""
+def _prior_draws(
+    sizes: list[int], k: int, rng: np.random.Generator
+) -> tuple[list[tuple[int, int]], torch.Tensor]:
+    """Shapes of weights and log s², and k draws of the weights, each in one row; -> (k, P)."""
     draws = [[w.detach() for w in Network(sizes, rng).weights] for _ in range(k)]
-    stacks = [torch.stack(parts) for parts in zip(*draws, strict=True)]
-    stacks = [stack if stack.ndim == 3 else stack[:, None, :] for stack in stacks]
-    return [stack.contiguous().requires_grad_(True) for stack in stacks]
+    shapes = [(w.shape[0], w.shape[1]) if w.ndim == 2 else (1, len(w)) for w in draws[0]]
+    noise = tensor([np.log(NOISE.median)])
+    rows = [torch.cat([*(w.reshape(-1) for w in weights), noise]) for weights in draws]
+    return [*shapes, (1, 1)], torch.stack(rows)
 
 
-def _energy(state: list[torch.Tensor], x: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
+def _prior_precisions(shapes: list[tuple[int, int]]) -> torch.Tensor:
+    """Of the weights, by the inputs of their layer (one, for a bias), and of log s²; -> (P,)."""
+    return tensor(np.concatenate([np.full(rows * columns, rows) for rows, columns in shapes]))
+
+
+def _split(t: torch.Tensor, shapes: list[tuple[int, int]]) -> list[torch.Tensor]:
+    """(K, P) -> a stack (K, inputs, units) or (K, 1, units) for each weight: `forward` takes them."""
+    parts = t.split([rows * columns for rows, columns in shapes], dim=1)
+    return [part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)]
+
+
+def _energy(
+    t: torch.Tensor,
+    shapes: list[tuple[int, int]],
+    precisions: torch.Tensor,
+    x: torch.Tensor,
+    z: torch.Tensor,
+) -> torch.Tensor:
     """U, summed over the chains, which do not touch each other (equation 4)."""
-    *weights, log_noise = state
+    *weights, log_noise = _split(t, shapes)
     error = z - forward(x, weights)[..., 0]  # (K, n)
+    log_noise = log_noise[:, 0, 0]
     misfit = 0.5 * (error * error).sum(dim=1) / torch.exp(log_noise) + 0.5 * len(z) * log_noise
-    matrices = sum(0.5 * m.shape[1] * (m * m).sum() for m in weights[::2])
-    biases = sum(0.5 * (b * b).sum() for b in weights[1::2])
-    return misfit.sum() + matrices + biases - NOISE.log_density(log_noise)
+    prior = 0.5 * (precisions[:-1] * t[:, :-1] * t[:, :-1]).sum()
+    return misfit.sum() + prior - NOISE.log_density(log_noise)
 
 
 class Networks:

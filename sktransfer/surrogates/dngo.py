@@ -3,10 +3,12 @@
 Notation: x (n, p) inputs of the target's n trials, z (n,) standardised scores;
 Phi = phi_w(x) (n, D) the last hidden layer of a network with weights w and a linear output v.
 
-    first    min over w, v of  |z - Phi v|² / 2 s² - log p(w, v)          (section 3.1: squared error, Adam)
+    first    min over w, v of |z - Phi v|² / 2, by a few steps of Adam   (section 3.1)
     then     v is forgotten: z | v ~ N(Phi v, 1/beta), v ~ N(0, 1/alpha)  (section 3.2, equations 2 to 6)
 
-alpha and beta by their marginal likelihood with log-normal priors. The paper integrates over them by slice
+The weights begin at a draw of their prior and are stopped early: a penalty would draw those that a few trials
+do not need to zero, and with them every uncertainty. alpha and beta by their marginal likelihood with
+log-normal priors. The paper integrates over them by slice
 sampling, and has a quadratic prior mean; here they are the most probable ones, and the mean is zero.
 """
 
@@ -28,7 +30,6 @@ from sktransfer.surrogates.base import EncodedTask, Surrogate
 
 NOISE = LogNormal(1e-3, 1.5)  # prior of 1/beta, for scores of unit variance
 SIGNAL = LogNormal(1.0, 1.0)  # prior of D/2 / alpha, about the variance of Phi v
-TRAINING_NOISE = 0.01  # s²
 
 
 class DNGO(Surrogate):
@@ -62,7 +63,7 @@ class DNGO(Surrogate):
     def __init__(
         self,
         layers: tuple[int, ...] = (50, 50, 50),
-        steps: int = 200,
+        steps: int = 120,
         learning_rate: float = 0.01,
         n_initial: int = 4,
         random_state: int = 0,
@@ -93,7 +94,7 @@ class DNGO(Surrogate):
 
         def loss() -> torch.Tensor:
             error = z_t - network(x)[:, 0]
-            return 0.5 * (error * error).sum() / TRAINING_NOISE + network.penalty()
+            return 0.5 * (error * error).sum()
 
         with single_thread():
             train(loss, [(network.weights, self.learning_rate)], self.steps)
