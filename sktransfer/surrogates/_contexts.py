@@ -18,6 +18,8 @@ from sktransfer._torch import tensor
 from sktransfer.encoders import Encoder
 from sktransfer.surrogates.base import EncodedTask
 
+FIRST_SCALE = 0.1  # of learned contexts
+
 
 def data_key(profile: Any) -> str | None:
     """A name of a data set, the same in every search on exactly these rows and labels; None if unknown.
@@ -75,11 +77,21 @@ class Contexts:
         if encoder is None:
             return
         encoder.fit([task.profile for task in tasks])
+        if encoder.needs_trials:
+            # All tasks begin all but alike, and part where their scores do. From far apart, the network would
+            # learn each of them by heart, and its vector would say nothing to another network.
+            with torch.no_grad():
+                encoder.parameters()[0].mul_(FIRST_SCALE)
         self._inputs = [
             encoder.read(number if encoder.needs_trials else task.profile)
             for number, task in enumerate(tasks)
         ]
         self._given = [lookup(given, task) for task in tasks]
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each task's vector is learned by itself."""
+        return self._encoder is not None and self._encoder.needs_trials
 
     @torch.no_grad()
     def vectors(self) -> np.ndarray:

@@ -39,6 +39,8 @@ from sktransfer.surrogates.gp import GP
 
 NOISE = LogNormal(0.03, 1.5)  # prior of 1/beta_t
 DEVIATION = LogNormal(0.5, 1.5)  # prior of the variance of a task's own part: D/2 / alpha_t, roughly
+CONTEXT_RATE = 0.05  # of contexts that are learned one by one, which only their own task's steps see
+FIRST_DEVIATION = 0.05  # heads begin alike, so that what a context can explain is not left to them
 PRECISION_RATE = 0.05  # of alpha and beta, one each for a task, which few steps see
 WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
 MAX_CONTEXTS = 100  # past contexts that a target's is looked for among
@@ -132,9 +134,7 @@ class ABLR(MetaSurrogate):
 
     def _check(self) -> None:
         if self.encoder is not None and not isinstance(self.encoder, Encoder):
-            raise ValueError(
-                f"encoder={self.encoder!r} must be an Encoder, such as ManualEncoder(), or None."
-            )
+            raise ValueError(f"encoder={self.encoder!r} must be an Encoder (e.g. ManualEncoder()) or None.")
         if self.context not in (None, "learned"):
             raise ValueError(f"context={self.context!r} must be 'learned' or None.")
         if self.encoder is not None and (self.context or self.embeddings):
@@ -169,7 +169,7 @@ class ABLR(MetaSurrogate):
         network = Network([self.inputs_.width + q, *self.layers, *outputs], rng)
         self.trained_ = {f"w{number:02}": weight for number, weight in enumerate(network.weights)}
         warm = self._goes_on(warm_from, contexts) and self._start_from(warm_from)
-        medians = np.log([self.layers[-1] / 2 / DEVIATION.median, 1 / NOISE.median])
+        medians = np.log([self.layers[-1] / 2 / FIRST_DEVIATION, 1 / NOISE.median])
         log_alpha, log_beta = (tensor(np.full(m, h)).requires_grad_(True) for h in medians)
         size = min(self.batch_tasks, m)
         batches = task_batches(past.owner, size, self.max_trials, rng)
@@ -186,7 +186,7 @@ class ABLR(MetaSurrogate):
             return m / size * rho + network.penalty() + contexts.penalty()
 
         groups = [
-            (contexts.parameters(), self.learning_rate),
+            (contexts.parameters(), CONTEXT_RATE if contexts.one_by_one else self.learning_rate),
             (network.weights, self.learning_rate),
             ([log_alpha, log_beta], PRECISION_RATE),
         ]
@@ -244,8 +244,7 @@ class ABLR(MetaSurrogate):
 
     def _level(self, c: np.ndarray) -> Level:
         everyone = np.ones(len(self.past_), dtype=bool)
-        weights = self._alike(c) if len(c) else np.ones(len(self.past_))
-        return self.past_.level(weights, everyone, shared=False)
+        return self.past_.level(self._alike(c) if len(c) else 1.0 * everyone, everyone, shared=False)
 
     def _condition(self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level) -> Conditioned:
         """The head given the trials; alpha and beta the most probable, before them those of the past."""
@@ -272,8 +271,7 @@ class ABLR(MetaSurrogate):
             return known[0] if given is None else given
         average = known.mean(axis=0)
         if not self.encoder_.needs_trials:
-            inputs = self.encoder_.read(target.profile)
-            if inputs is None:
+            if (inputs := self.encoder_.read(target.profile)) is None:
                 return average
             with torch.no_grad(), single_thread():
                 return self.encoder_.embed([inputs])[0].numpy()

@@ -46,7 +46,7 @@ def finite(posterior, points=POINTS):
 
 
 def test_the_target_has_its_own_regression():
-    """Conditioned on trials whose scale is known, the head is the regression of the supplement, both forms."""
+    """Conditioned on trials whose scale is known, the head is the supplement's regression, both forms."""
     surrogate = quick().fit(past_tasks(4, profiles=False))
     theta = np.random.default_rng(0).random((30, 2))
     z, alpha, beta, none = score(theta), 3.0, 50.0, np.empty(0)
@@ -92,11 +92,13 @@ def test_first_choices_are_the_best_past_settings():
     assert quick().fit(tasks).first_choices(target(1)) is None
 
 
-def test_the_guard_is_an_option():
-    tasks, trials = past_tasks(4, sign=-1.0, profiles=False), target(20)
-    model = ABLR(steps=100).fit(tasks)
-    assert model.posterior(trials).weight < 0.5
-    assert not hasattr(model.set_params(guard=False).posterior(trials), "weight")
+def test_the_guard_weighs_the_past_and_is_an_option():
+    good, bad = (
+        ABLR(steps=150).fit(past_tasks(4, profiles=False, shuffled=wrong)) for wrong in (False, True)
+    )
+    assert bad.posterior(target(12)).weight < 0.1
+    assert good.posterior(target(6)).weight > 0.9
+    assert not hasattr(good.set_params(guard=False).posterior(target(12)), "weight")
 
 
 # -- contexts --------------------------------------------------------------------------------------
@@ -137,11 +139,10 @@ def test_embeddings_are_carried_to_another_estimator():
     for task in past:  # matched by the data, since the ids differ
         number = task.id.split("-")[1]
         np.testing.assert_array_equal(frozen.embeddings_[task.id], svm.embeddings_[f"svm-{number}"])
-    grid = np.column_stack([np.linspace(0, 1, 41), np.full(41, 0.5)])
-    best = grid[frozen.posterior(new).predict(grid)[0].argmax(), 0]
-    assert abs(best - 0.8) < 0.2  # number 8 is even: on the right, for this estimator
-    unknown = EncodedTask(new.theta, new.z, NUMBERS, data(99))
-    assert not np.array_equal(frozen._context_of(new, new.z), frozen._context_of(unknown, new.z))
+    sides = np.array([[0.2, 0.5], [0.8, 0.5]])
+    odd = EncodedTask(new.theta, new.z, NUMBERS, forest[5].profile)
+    even_leans, odd_leans = (np.diff(frozen.posterior(t).predict(sides)[0])[0] for t in (new, odd))
+    assert even_leans > 0 > odd_leans  # even ones to the right, for this estimator
 
 
 def test_embeddings_go_by_id_and_the_unknown_are_learned():
@@ -283,7 +284,8 @@ def test_training_goes_on_from_an_earlier_model(kind):
     for name, weight in later.trained_.items():
         np.testing.assert_allclose(weight.detach(), earlier.trained_[name].detach(), atol=1e-6)
     if kind == "learned":
-        np.testing.assert_allclose(later.embeddings_["t2"], earlier.embeddings_["t2"], atol=1e-6)
+        moved = np.abs(later.embeddings_["t2"] - earlier.embeddings_["t2"]).max()
+        assert moved < 0.2 * np.abs(earlier.embeddings_["t2"]).max()
     other = EncodedTask(np.array([[0.1, 0.0], [0.2, 0.5]]), np.array([1.0, 2.0]), np.array([False, True]))
     quick(**KINDS[kind]).fit([other], warm_from=earlier)  # of another space: trained from nothing
 
