@@ -108,7 +108,7 @@ class ABLR(MetaSurrogate):
         head: str = "shared",
         guard: bool = True,
         layers: tuple[int, ...] = (50, 50, 50),
-        steps: int = 400,
+        steps: int = 300,
         epochs: int = 40,
         batch_tasks: int = 20,
         learning_rate: float = 0.01,
