@@ -14,11 +14,14 @@ from sktransfer import encoders
 from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
 
 _CLASSES = {
+    "ABLR": "ablr",
+    "Bohamiann": "bohamiann",
     "Box": "box",
     "CommonSurface": "common_surface",
     "CopulaGP": "copula",
     "CopulaTS": "copula",
     "DKLM": "dklm",
+    "DNGO": "dngo",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
@@ -30,7 +33,9 @@ _CLASSES = {
 }
 
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
+    "ablr": ("ABLR", {}),
     "auto": ("WarmStart", {}),
+    "bohamiann": ("Bohamiann", {}),
     "box": ("Box", {}),
     "common-surface": ("CommonSurface", {}),
     "copula-gp": ("CopulaGP", {}),
@@ -39,6 +44,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
     "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
     "dklm": ("DKLM", {}),
+    "dngo": ("DNGO", {}),
     "fsbo": ("DKLM", {"landmarks": False}),
     "gp": ("GP", {}),
     "manual-blr": ("DistBLR", {"encoder": "ManualEncoder"}),
@@ -54,11 +60,14 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
 """Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
 
 __all__ = [
+    "ABLR",
     "DKLM",
+    "DNGO",
     "GP",
     "REGISTRY",
     "RGPE",
     "TST",
+    "Bohamiann",
     "Box",
     "CommonSurface",
     "CopulaGP",

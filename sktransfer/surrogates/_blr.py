@@ -11,7 +11,11 @@ Rows of zeros change nothing but their number: tasks of different lengths are pa
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from scipy.optimize import minimize
+
+from sktransfer.surrogates._gp_core import LogNormal
 
 
 class LinearRegression:
@@ -77,3 +81,31 @@ class LinearRegression:
         """L^-1 phi', or E^-1 Phi phi'; (m, D) -> (D or N, m)."""
         right = self._Phi @ phi.T if self._dual else phi.T
         return torch.linalg.solve_triangular(self._L, right, upper=False)
+
+
+def fit_precisions(Phi: torch.Tensor, z: torch.Tensor, alpha: LogNormal, beta: LogNormal) -> np.ndarray:
+    """Most probable log alpha and log beta of one regression, by L-BFGS from the priors' medians; -> (2,)."""
+    medians = np.log([alpha.median, beta.median])
+
+    def value_and_gradient(h: np.ndarray) -> tuple[float, np.ndarray]:
+        h_t = torch.tensor(h, dtype=Phi.dtype, requires_grad=True)
+        loss = LinearRegression(Phi, z, *torch.exp(h_t)).loss()
+        loss = loss - alpha.log_density(h_t[0]) - beta.log_density(h_t[1])
+        (gradient,) = torch.autograd.grad(loss, h_t)
+        return float(loss.detach()), gradient.numpy()
+
+    bounds = [(median - 8, median + 8) for median in medians]
+    options = {"maxiter": 30, "ftol": 1e-6}
+    return minimize(
+        value_and_gradient, medians, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+    ).x
+
+
+def correlations(Y: torch.Tensor) -> torch.Tensor:
+    """Prior correlation of the first task's scores with each other's at k settings, averaged, in [0, 1].
+
+    Y are the features of m tasks at the same settings, (m, k, D) -> (m - 1,).
+    """
+    Y = Y - Y.mean(dim=(0, 1))  # what all tasks and settings have in common tells nothing apart
+    Y = Y / Y.norm(dim=2, keepdim=True).clamp_min(1e-12)
+    return (Y[1:] * Y[0]).sum(dim=2).clamp(0, 1).mean(dim=1)

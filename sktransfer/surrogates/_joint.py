@@ -21,6 +21,7 @@ from sktransfer._torch import single_thread, tensor
 from sktransfer.encoders import Encoder, PairEncoder
 from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates._conditioned import Conditioned, Prior
+from sktransfer.surrogates._contexts import most_probable
 from sktransfer.surrogates._guarded import guard
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates._training import train
@@ -241,14 +242,11 @@ class JointSurrogate(Surrogate):
         if not len(target.z):
             return known.mean(axis=0)
 
-        def best_of(vectors: np.ndarray, n: int) -> np.ndarray:
-            evidence = [self._condition(psi, target)[0].log_evidence for psi in vectors]
-            return vectors[np.argsort(evidence)[::-1][:n]]
-
-        rng = np.random.default_rng(self.random_state)
-        top = best_of(np.vstack([known.mean(axis=0), known]), 4)
-        mixed = rng.dirichlet(np.ones(len(top)), 24) @ top
-        return best_of(np.vstack([top, mixed]), 1)[0]
+        return most_probable(
+            known,
+            lambda psi: self._condition(psi, target)[0].log_evidence,
+            np.random.default_rng(self.random_state),
+        )
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
         """How alike each past task is to the target; 0 for one that cannot be compared."""

@@ -95,6 +95,15 @@ class Past:
         log_var = np.average((logs - log_scale) ** 2, weights=weights) + 0.25
         return Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
 
+    def best_settings(self, n: int, usable: np.ndarray) -> np.ndarray:
+        """The n best settings of each usable task that exist in today's space; -> (k, d)."""
+        known = usable[self.owner] & ~(self.theta[:, self.categorical] < 0).any(axis=1)
+        best = [np.empty(0, dtype=int)]
+        for task in range(len(self)):
+            rows = np.flatnonzero((self.owner == task) & known)
+            best.append(rows[np.argsort(-self.z[rows], kind="stable")[:n]])
+        return self.theta[np.concatenate(best)]
+
     def spread_order(self, reach: np.ndarray) -> np.ndarray:
         """The trials of each task from the most to the least telling; ranks within the task, (N,).
 

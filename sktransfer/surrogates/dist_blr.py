@@ -16,7 +16,7 @@ import torch
 
 from sktransfer._torch import single_thread, tensor
 from sktransfer.encoders._network import Network, forward
-from sktransfer.surrogates._blr import LinearRegression
+from sktransfer.surrogates._blr import LinearRegression, correlations
 from sktransfer.surrogates._gp_core import LogNormal
 from sktransfer.surrogates._inputs import Inputs
 from sktransfer.surrogates._joint import JointSurrogate
@@ -135,21 +135,13 @@ class DistBLR(JointSurrogate):
             vectors = tensor(np.vstack([psi, self.psi_]))
             k, m = len(theta), len(vectors)
             Y = self._features(theta.repeat(m, 1), vectors.repeat_interleave(k, dim=0)).reshape(m, k, -1)
-            Y = Y - Y.mean(dim=(0, 1))  # what all tasks and settings have in common tells nothing apart
-            Y = Y / Y.norm(dim=2, keepdim=True).clamp_min(1e-12)
-            return (Y[1:] * Y[0]).sum(dim=2).clamp(0, 1).mean(dim=1).numpy()
+            return correlations(Y).numpy()
 
     def first_choices(self, target: EncodedTask) -> np.ndarray | None:
         """The best settings of the past tasks: a network does not extrapolate well (section 4.3)."""
         if len(target.z) or not self._has_past:
             return None
-        past = self.past_
-        known = self.readable_[past.owner] & ~(past.theta[:, past.categorical] < 0).any(axis=1)
-        best = []
-        for task in range(len(past)):
-            rows = np.flatnonzero((past.owner == task) & known)
-            best.append(rows[np.argsort(-past.z[rows], kind="stable")[: self.n_settings]])
-        return past.theta[np.concatenate(best)]
+        return self.past_.best_settings(self.n_settings, self.readable_)
 
 
 class _PastPrior:

@@ -6,7 +6,7 @@ import pytest
 from sktransfer.surrogates import make_surrogate
 from tests.surrogates.transferring import past_tasks, search, target
 
-NAMES = ["box", "common-surface", "copula-gp", "copula-ts", "dklm", "fsbo", "rgpe", "scot", "tst"]
+NAMES = ["ablr", "box", "common-surface", "copula-gp", "copula-ts", "dklm", "fsbo", "rgpe", "scot", "tst"]
 SEEDS = (0, 1, 2)
 
 

@@ -1,0 +1,350 @@
+"""`ABLR`: a Bayesian linear regression for each task, on one network that they share; Perrone et al. 2018.
+
+Notation (of the supplement)
+--------
+theta (N_t, d), z (N_t,)   trials of task t, its scores standardised       c_t (q,) its context, q = 0: none
+Phi_t = phi_w([theta, c_t])   (N_t, D) features, a network of tanh layers with weights w
+
+    z_t | v_t ~ N(Phi_t v_t, 1/beta_t),   v_t ~ N(v_0, 1/alpha_t),   v_0 = 0 in the paper,
+
+    rho = - sum_t log N(z_t; Phi_t v_0, I/beta_t + Phi_t Phi_t'/alpha_t),                              (1)
+
+minimised over w, alpha, beta, contexts and v_0 with their log priors; `_blr` has (1) for N > D and N <= D.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from sklearn.base import clone
+
+from sktransfer._torch import single_thread, tensor
+from sktransfer.encoders import Encoder, TaskIndex
+from sktransfer.encoders._network import Network, forward
+from sktransfer.scores import raise_floor, standardise
+from sktransfer.surrogates._blr import LinearRegression, correlations
+from sktransfer.surrogates._conditioned import Conditioned
+from sktransfer.surrogates._contexts import Contexts, data_key, lookup, most_probable
+from sktransfer.surrogates._gp_core import LogNormal
+from sktransfer.surrogates._guarded import guard as guarded
+from sktransfer.surrogates._meta import MetaSurrogate
+from sktransfer.surrogates._past import Level
+from sktransfer.surrogates._training import task_batches, train
+from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.gp import GP
+
+NOISE = LogNormal(0.03, 1.5)  # prior of 1/beta_t
+DEVIATION = LogNormal(0.5, 1.5)  # prior of the variance of a task's own part: D/2 / alpha_t, roughly
+CONTEXT_RATE = 0.05  # of contexts that are learned one by one, which only their own task's steps see
+FIRST_DEVIATION = 0.05  # heads begin alike, so that what a context can explain is not left to them
+PRECISION_RATE = 0.05  # of alpha and beta, one each for a task, which few steps see
+WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
+MAX_CONTEXTS = 100  # past contexts that a target's is looked for among
+N_REFERENCE = 20  # past settings at which two tasks are compared
+
+
+class ABLR(MetaSurrogate):
+    """A Bayesian linear regression for each task, on features that a network learns from all of them.
+
+    Needs trials of past tasks; profiles only for an `encoder`. Training is linear in the past: each of
+    ``max(steps, epochs * tasks / batch_tasks)`` steps sees `batch_tasks` tasks, a step is linear in their
+    trials and cubic in the last layer's width. The target's n trials cost O(n³), whatever the archive. To be
+    preferred for archives of hundreds of tasks; with a few, a Gaussian process learns more from less.
+
+    Parameters
+    ----------
+    encoder : Encoder or None
+        Reads the context c_t from the data: ``ManualEncoder()``, ``PairEncoder()``, ...; trained along.
+    context : {None, "learned"}
+        "learned" learns four numbers for each task; a target's are looked for by its trials.
+    embeddings : dict of str to array, or None
+        Contexts that are given, and not trained: the `embeddings_` of an ABLR of another estimator's tasks
+        on the same data sets. A task is found by its id or by its data (`data_key`); the context of one
+        that is not found is learned.
+    head : {"shared", "zero"}
+        Prior mean v_0 of a head: learned from all tasks, so that something is known of a new one, or zero as
+        in the paper, where the first trial is just one of the past's best settings.
+    guard : bool
+        Whether to average the belief with a Gaussian process on the target alone, by their evidence.
+    layers : tuple of int
+        Units of the network's tanh layers; the last is the number D of features.
+    steps, epochs, batch_tasks, learning_rate : int, int, int, float
+        Least number of Adam steps, least number of times that each task is seen, tasks in a step, and rate.
+    max_trials : int
+        Trials of a task that a step sees; of a longer task, others each time.
+    n_settings : int
+        Best settings of each past task that the first trial may be: a network does not extrapolate well.
+    n_initial : int
+        Space-filling trials where there is no past.
+    random_state : int
+
+    Attributes
+    ----------
+    embeddings_ : dict of str to ndarray of shape (q,)
+        Context of each past task, by its id, and by its data where they are known; empty without contexts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> past = EncodedTask(np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2]), np.array([False]))
+    >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
+    >>> mean, _ = ABLR(steps=100).fit([past]).posterior(target).predict(np.array([[0.4], [0.9]]))
+    >>> bool(mean[0] > mean[1])
+    True
+    """
+
+    encoder_: Any  # what reads or holds the contexts; None without contexts
+    alone_: GP
+
+    def __init__(
+        self,
+        encoder: Any = None,
+        context: str | None = None,
+        embeddings: Mapping[str, Any] | None = None,
+        head: str = "shared",
+        guard: bool = True,
+        layers: tuple[int, ...] = (50, 50, 50),
+        steps: int = 300,
+        epochs: int = 40,
+        batch_tasks: int = 20,
+        learning_rate: float = 0.01,
+        max_trials: int = 100,
+        n_settings: int = 3,
+        n_initial: int = 4,
+        random_state: int = 0,
+    ):
+        self.encoder = encoder
+        self.context = context
+        self.embeddings = embeddings
+        self.head = head
+        self.guard = guard
+        self.layers = layers
+        self.steps = steps
+        self.epochs = epochs
+        self.batch_tasks = batch_tasks
+        self.learning_rate = learning_rate
+        self.max_trials = max_trials
+        self.n_settings = n_settings
+        self.n_initial = n_initial
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        if self.encoder is not None and not isinstance(self.encoder, Encoder):
+            raise ValueError(f"encoder={self.encoder!r} must be an Encoder (e.g. ManualEncoder()) or None.")
+        if self.context not in (None, "learned"):
+            raise ValueError(f"context={self.context!r} must be 'learned' or None.")
+        if self.encoder is not None and (self.context or self.embeddings):
+            raise ValueError("Give either an encoder or context='learned' (embeddings), not both.")
+        if self.head not in ("shared", "zero"):
+            raise ValueError(f"head={self.head!r} must be 'shared' or 'zero'.")
+        if not self.layers or min(self.layers) < 1:
+            raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
+        for name in ("steps", "epochs", "batch_tasks", "max_trials", "n_settings"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
+        shapes = {np.shape(vector) for vector in (self.embeddings or {}).values()}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            raise ValueError("embeddings must be vectors of one length, by task id or data key.")
+
+    def _fresh_encoder(self) -> Encoder | None:
+        if self.embeddings:
+            return TaskIndex(len(next(iter(self.embeddings.values()))), self.random_state)
+        if self.context == "learned":
+            return TaskIndex(random_state=self.random_state)
+        return None if self.encoder is None else clone(self.encoder)
+
+    # -- training ------------------------------------------------------------------------------
+
+    def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
+        rng = np.random.default_rng(self.random_state)
+        past, m = self.past_, len(tasks)
+        self.encoder_ = self._fresh_encoder()
+        contexts = Contexts(self.encoder_, tasks, self.embeddings or {})
+        outputs = [1] if self.head == "shared" else []  # v_0 is the output layer of the network
+        q = contexts.vectors().shape[1]
+        network = Network([self.inputs_.width + q, *self.layers, *outputs], rng)
+        self.trained_ = {f"w{number:02}": weight for number, weight in enumerate(network.weights)}
+        warm = self._goes_on(warm_from, contexts) and self._start_from(warm_from)
+        medians = np.log([self.layers[-1] / 2 / FIRST_DEVIATION, 1 / NOISE.median])
+        log_alpha, log_beta = (tensor(np.full(m, h)).requires_grad_(True) for h in medians)
+        size = min(self.batch_tasks, m)
+        batches = task_batches(past.owner, size, self.max_trials, rng)
+        x, z = tensor(self.inputs_(past.theta)), tensor(past.z)
+
+        def loss() -> torch.Tensor:
+            chosen, rows, real = next(batches)  # (k,), (k, N), (k, N)
+            c = contexts(chosen, rng)[:, None, :].expand(-1, rows.shape[1], -1)
+            Phi, mean = self._features(torch.cat([x[rows], c], dim=-1))
+            alpha, beta = log_alpha[chosen], log_beta[chosen]
+            Phi, own = Phi * real[..., None], (z[rows] - mean) * real
+            heads = LinearRegression(Phi, own, torch.exp(alpha), torch.exp(beta), n=real.sum(dim=1))
+            rho = heads.loss().sum() + self._precision_penalty(alpha, beta)  # equation (1)
+            return m / size * rho + network.penalty() + contexts.penalty()
+
+        groups = [
+            (contexts.parameters(), CONTEXT_RATE if contexts.one_by_one else self.learning_rate),
+            (network.weights, self.learning_rate),
+            ([log_alpha, log_beta], PRECISION_RATE),
+        ]
+        steps = max(self.steps, round(self.epochs * m / size))
+        train(loss, [g for g in groups if g[0]], round(steps * WARM_SHARE) if warm else steps)
+        self.learned_ = {
+            "log_alpha": log_alpha.detach().numpy(),
+            "log_beta": log_beta.detach().numpy(),
+            "contexts": contexts.vectors(),
+            "data": np.array([data_key(task.profile) or "" for task in tasks], dtype=str),
+            "basis": contexts.basis(),
+        } | contexts.state()
+
+    def _features(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Phi, and Phi v_0; (..., inputs) -> (..., D), (...)."""
+        weights = [self.trained_[name] for name in sorted(self.trained_)]
+        Phi = forward(x, weights[: 2 * len(self.layers)], activate_last=True)
+        shared = weights[2 * len(self.layers) :]
+        mean = forward(Phi, shared)[..., 0] if shared else torch.zeros(Phi.shape[:-1], dtype=Phi.dtype)
+        return Phi, mean
+
+    def _features_at(self, theta: np.ndarray, c: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, d), (q,) or (n, q) -> (n, D), (n,)."""
+        x = np.hstack([self.inputs_(theta), np.broadcast_to(c, (len(theta), c.shape[-1]))])
+        return self._features(tensor(x))
+
+    def _precision_penalty(self, alpha: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+        deviation = np.log(self.layers[-1] / 2) - alpha
+        return -DEVIATION.log_density(deviation) - NOISE.log_density(-beta)
+
+    def _goes_on(self, warm_from: Surrogate | None, contexts: Contexts) -> bool:
+        """Whether an earlier model's inputs mean the same as ours; if so, its contexts are taken over."""
+        return (
+            isinstance(warm_from, ABLR)
+            and bool(getattr(warm_from, "trained_", None))
+            and np.array_equal(self.inputs_.levels, warm_from.inputs_.levels)
+            and np.array_equal(self.inputs_.categorical, warm_from.inputs_.categorical)
+            and contexts.start_from(warm_from.encoder_, warm_from.embeddings_)
+        )
+
+    # -- the target ----------------------------------------------------------------------------
+
+    def posterior(self, target: EncodedTask) -> Posterior | None:
+        """Belief about the target: its own head, conditioned on its trials."""
+        if not self._has_past:
+            return None if len(target.z) < self.n_initial else self.alone_.posterior(target)
+        z, shift, scale = standardise(raise_floor(target.z))
+        y = shift + scale * z
+        c = self._context_of(target, y)
+        level = self._level(c)
+        belief = self._condition(c, target.theta, y, level)
+        if not self.guard or not len(y):
+            return belief
+        return guarded(belief, self.alone_.posterior(target), target.theta, y, level)
+
+    def _level(self, c: np.ndarray) -> Level:
+        everyone = np.ones(len(self.past_), dtype=bool)
+        return self.past_.level(self._alike(c) if len(c) else 1.0 * everyone, everyone, shared=False)
+
+    def _condition(self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level) -> Conditioned:
+        """The head given the trials; alpha and beta the most probable, before them those of the past."""
+        logs = np.stack([self.learned_["log_alpha"], self.learned_["log_beta"]])  # (2, m)
+        centre, spread = logs.mean(axis=1), np.hypot(logs.std(axis=1), 0.5)
+
+        def belief(h: np.ndarray) -> Conditioned:
+            return Conditioned(_HeadPrior(self, c, *np.exp(h)), theta, y, level)
+
+        def loss(h: np.ndarray) -> float:
+            return 0.5 * float((((h - centre) / spread) ** 2).sum()) - belief(h).log_evidence
+
+        if len(y) < 2:
+            return belief(centre)
+        bounds = list(zip(centre - 4 * spread, centre + 4 * spread, strict=True))
+        options = {"maxiter": 10, "ftol": 1e-4}
+        return belief(minimize(loss, centre, method="L-BFGS-B", bounds=bounds, options=options).x)
+
+    def _context_of(self, target: EncodedTask, y: np.ndarray) -> np.ndarray:
+        """The target's context: given, read from its data, or the one that makes its scores most probable."""
+        known = self.learned_["contexts"]
+        given = lookup(self.embeddings or {}, target)
+        if given is not None or not known.shape[1]:
+            return known[0] if given is None else given
+        average = known.mean(axis=0)
+        if not self.encoder_.needs_trials:
+            if (inputs := self.encoder_.read(target.profile)) is None:
+                return average
+            with torch.no_grad(), single_thread():
+                return self.encoder_.embed([inputs])[0].numpy()
+        if not len(y):
+            return average
+        level = self._level(average)
+        typical = [np.exp(self.learned_[name].mean()) for name in ("log_alpha", "log_beta")]
+
+        def evidence(c: np.ndarray) -> float:
+            return Conditioned(_HeadPrior(self, c, *typical), target.theta, y, level).log_evidence
+
+        rng = np.random.default_rng(self.random_state)
+        if len(known) > MAX_CONTEXTS:
+            known = known[np.sort(rng.choice(len(known), MAX_CONTEXTS, replace=False))]
+        return most_probable(known, evidence, rng)
+
+    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
+        """The best settings of the past tasks, of which the first trial is the one that all heads favour."""
+        if len(target.z) or not self._has_past:
+            return None
+        return self.past_.best_settings(self.n_settings, np.ones(len(self.past_), dtype=bool))
+
+    def similarity(self, target: EncodedTask) -> np.ndarray | None:
+        """Correlation of the scores at past settings, by the contexts; None without contexts."""
+        if not self.embeddings_:
+            return None
+        return self._alike(self._context_of(target, standardise(raise_floor(target.z))[0]))
+
+    def basis(self, target: EncodedTask) -> list[str] | None:
+        return [str(words) for words in self.learned_["basis"]] if self.embeddings_ else None
+
+    @torch.no_grad()
+    def _alike(self, c: np.ndarray) -> np.ndarray:
+        rng, theta = np.random.default_rng(self.random_state), self.past_.theta
+        theta = theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)]
+        contexts = np.vstack([c, self.learned_["contexts"]])
+        with single_thread():
+            Phi, _ = self._features_at(
+                np.tile(theta, (len(contexts), 1)), contexts.repeat(len(theta), axis=0)
+            )
+            return correlations(Phi.reshape(len(contexts), len(theta), -1)).numpy()
+
+    # -- what was learned ----------------------------------------------------------------------
+
+    @property
+    def embeddings_(self) -> dict[str, np.ndarray]:
+        """Context of each past task by its id, and by its data: the average of those on the same."""
+        vectors = self.learned_.get("contexts", np.empty((0, 0)))
+        if not vectors.shape[1]:
+            return {}
+        data = self.learned_["data"]
+        by_data = {str(key): vectors[data == key].mean(axis=0) for key in data if key}
+        return by_data | {name: vector for name, vector in zip(self.task_ids, vectors, strict=True) if name}
+
+    def from_state(self, state: dict[str, np.ndarray]) -> ABLR:
+        super().from_state(state)
+        self.encoder_ = self._fresh_encoder()
+        if self.encoder_ is not None and self._has_past:
+            own = [name for name in self.learned_ if name.startswith("encoder.")]
+            self.encoder_.from_state({n.removeprefix("encoder."): self.learned_[n] for n in own})
+        return self
+
+
+class _HeadPrior:
+    """A head before any trial, at one context: v ~ N(v_0, 1/alpha), so f = Phi v is a Gaussian process."""
+
+    def __init__(self, model: ABLR, c: np.ndarray, alpha: float, beta: float):
+        self._model, self._c, self._alpha, self.noise = model, c, alpha, 1 / beta
+
+    @torch.no_grad()
+    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        with single_thread():
+            Phi, mean = self._model._features_at(theta, self._c)
+            others, _ = self._model._features_at(anchors, self._c)
+            covariance = Phi @ others.T / self._alpha
+            return mean.numpy(), ((Phi * Phi).sum(dim=1) / self._alpha).numpy(), covariance.numpy()
