@@ -298,10 +298,10 @@ class ABLR(MetaSurrogate):
         """Correlation of the scores at past settings, by the contexts; None without contexts."""
         if not self.embeddings_:
             return None
-        return self._alike(self._context_of(target, standardise(raise_floor(target.z))[0]))
+        return self._placed(self._alike(self._context_of(target, standardise(raise_floor(target.z))[0])))
 
     def basis(self, target: EncodedTask) -> list[str] | None:
-        return [str(words) for words in self.learned_["basis"]] if self.embeddings_ else None
+        return self._placed_words(self.learned_["basis"].tolist()) if self.embeddings_ else None
 
     @torch.no_grad()
     def _alike(self, c: np.ndarray) -> np.ndarray:

@@ -144,7 +144,7 @@ class DKLM(MetaSurrogate):
         return MetaSurrogate.alone if self.meta else ""
 
     @property
-    def _scores(self) -> str:  # type: ignore[override]
+    def _scores(self) -> str:
         return self.scores
 
     def _check(self) -> None:

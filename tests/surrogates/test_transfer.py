@@ -6,6 +6,7 @@ import pytest
 from sktransfer.surrogates import make_surrogate
 from tests.surrogates.transferring import past_tasks, search, target
 
+# dist-gp and dist-blr, which need data to compare, are in test_joint.
 NAMES = ["ablr", "box", "common-surface", "copula-gp", "copula-ts", "dklm", "fsbo", "rgpe", "scot", "tst"]
 SEEDS = (0, 1, 2)
 
@@ -28,7 +29,12 @@ def test_results_and_direction_count(name):
     theta = np.random.default_rng(1).random((200, 2))
 
     def favourite(tasks):
-NAMES = []
+        surrogate, today = make_surrogate(name).fit(tasks), target(trials=2)
+        if len(wishes := surrogate.proposals(target())[0]):  # a kernel has no direction, first trials have
+            return wishes[0]
+        region = surrogate.region(today)
+        inside = theta if region is None else theta[region.contains(theta)]
+        return inside[np.argmax(surrogate.posterior(today).predict(inside)[0])]
 
     right, wrong = favourite(past_tasks()), favourite(past_tasks(sign=-1.0))
     assert np.abs(right - wrong).max() > 0.1
