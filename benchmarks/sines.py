@@ -24,7 +24,7 @@ N_TASKS, N_TRIALS = 50, 20
 N_RANDOM, N_CHOSEN = 5, 3
 GRID = np.linspace(0, 1, 101)[:, None]  # codes at which a curve is looked at
 SETTINGS: dict[str, Any] = {"scores": "raw", "guard": False}
-# A batch of many points tells the amplitude itself, and large sets are no exercise for one of five points: then
+# A batch of many points tells the amplitude itself, and large sets are no exercise for small ones: then
 # a single feature is of little use to the likelihood, and is learned badly or not at all.
 AMPLITUDE_SETTINGS: dict[str, Any] = {
     "n_landmarks": 1,
