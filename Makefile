@@ -28,8 +28,8 @@ demo: $(VENV)/.installed  ## run the quick start
 test: $(VENV)/.installed-test  ## run the tests and doctests
 	$(THREADS) $(VENV)/bin/python $(PYTEST)
 
-test-oldest: $(OLDEST)/.installed-test  ## run them with the oldest supported dependencies
-	$(THREADS) $(OLDEST)/bin/python $(PYTEST)
+test-oldest: $(OLDEST)/.installed-test  ## run the quick ones with the oldest supported dependencies
+	$(THREADS) $(OLDEST)/bin/python $(PYTEST) -m 'not slow'
 
 lint: $(VENV)/.installed-dev  ## ruff and mypy
 	$(VENV)/bin/python -m ruff check .

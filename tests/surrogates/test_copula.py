@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,6 +19,12 @@ BOTH = pytest.mark.parametrize("method", [CopulaTS, CopulaGP])
 THETA = np.random.default_rng(3).random((40, 2))
 
 
+@cache
+def fitted(method, **params):
+    """A surrogate that has learned from the past tasks; not to be fitted again."""
+    return method(**params).fit(past_tasks())
+
+
 def told(task, **changes):
     return replace(task, **changes)
 
@@ -26,7 +33,7 @@ def told(task, **changes):
 
 
 def test_the_prior_ranks_new_settings_as_the_past_did():
-    mean, std = CopulaTS().fit(past_tasks()).prior(THETA)
+    mean, std = fitted(CopulaTS).prior(THETA)
     assert np.corrcoef(mean, copula(score(THETA)))[0, 1] > 0.8
     assert (std > 0).all()
 
@@ -47,8 +54,9 @@ def test_the_prior_is_less_sure_where_the_past_was_noisy():
 def test_past_metrics_and_scales_do_not_matter():
     tasks = past_tasks()
     other = [told(task, z=np.exp(3 * task.z - 20 * number)) for number, task in enumerate(tasks)]
-    np.testing.assert_array_equal(CopulaTS().fit(tasks).prior(THETA), CopulaTS().fit(other).prior(THETA))
-    ours, theirs = (CopulaTS(transform="standardise").fit(each).prior(THETA)[0] for each in (tasks, other))
+    np.testing.assert_array_equal(fitted(CopulaTS).prior(THETA), CopulaTS().fit(other).prior(THETA))
+    few = {"transform": "standardise", "steps": 50}
+    ours, theirs = (CopulaTS(**few).fit(each).prior(THETA)[0] for each in (tasks, other))
     assert np.abs(ours - theirs).max() > 0.01
 
 
@@ -56,7 +64,7 @@ def test_past_metrics_and_scales_do_not_matter():
 
 
 def test_copula_gp_is_a_process_on_the_residuals():
-    surrogate, today = CopulaGP(guard=False).fit(past_tasks()), target(trials=8)
+    surrogate, today = fitted(CopulaGP, guard=False), target(trials=8)
     mean, std = surrogate.prior(today.theta)
     z = copula(today.z)
     posterior = surrogate.posterior(today)
@@ -75,7 +83,7 @@ def test_copula_gp_is_a_process_on_the_residuals():
 
 @BOTH
 def test_the_evidence_is_the_density_of_the_normal_scores(method):
-    surrogate, today = method(guard=False).fit(past_tasks()), target(trials=8)
+    surrogate, today = fitted(method, guard=False), target(trials=8)
     z, (mean, std) = copula(today.z), surrogate.prior(today.theta)
     belief = surrogate._belief(today, z)
     K = np.eye(8)
@@ -89,9 +97,8 @@ def test_the_evidence_is_the_density_of_the_normal_scores(method):
 
 def test_first_trials_are_drawn_then_improvement_is_looked_for():
     few, many = target(trials=4), target(trials=5)
-    tasks = past_tasks()
-    assert [CopulaGP().fit(tasks).draws(each) for each in (few, many)] == [True, False]
-    assert [CopulaTS().fit(tasks).draws(each) for each in (few, many)] == [True, True]
+    assert [fitted(CopulaGP).draws(each) for each in (few, many)] == [True, False]
+    assert [fitted(CopulaTS).draws(each) for each in (few, many)] == [True, True]
 
 
 def test_predictions_are_reported_as_scores():
@@ -112,8 +119,7 @@ def test_predictions_are_reported_as_scores():
 
 def test_a_batch_spreads_out():
     optimizer = TransferOptimizer(SPACE, surrogate="copula-gp", random_state=0)
-    optimizer.surrogate.fit(past_tasks())
-    optimizer.learned = True
+    optimizer.surrogate, optimizer.learned = fitted(CopulaGP), True
     for theta in THETA[:6]:
         optimizer.tell({"a": theta[0], "b": theta[1]}, float(score(theta)))
     batch = np.array([[p["a"], p["b"]] for p in optimizer.ask(4)])
@@ -144,6 +150,7 @@ def test_to_fail_quickly_is_no_merit():
     assert objective[0] == objective[1:].min()
 
 
+@pytest.mark.slow
 @BOTH
 @pytest.mark.parametrize("tasks", [[], past_tasks()], ids=["alone", "past"])
 def test_score_and_time_find_the_quick_among_the_good(method, tasks):

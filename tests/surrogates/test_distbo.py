@@ -5,6 +5,7 @@ the best so far, which looks alike and takes no time.
 """
 
 import numpy as np
+import pytest
 from scipy.stats import loguniform, uniform
 
 from sktransfer import Space, Task, TransferOptimizer, profile
@@ -63,6 +64,7 @@ def toy(seed):
     return optimizer.to_task().best.score, similarity[:3].min() > similarity[3:].max()
 
 
+@pytest.mark.slow
 def test_toy():
     runs = [toy(seed) for seed in SEEDS]
     assert sum(best >= 0.95 for best, _ in runs) >= 8
@@ -116,6 +118,7 @@ def counterexample(seed):
     return found
 
 
+@pytest.mark.slow
 def test_counterexample():
     runs = [counterexample(seed) for seed in SEEDS]
     assert sum(learned > handcrafted for learned, handcrafted in runs) >= 8

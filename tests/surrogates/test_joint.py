@@ -200,6 +200,7 @@ def test_the_first_trial_fits_the_data_at_hand(name):
 CASES = [(0.1, 0), (5.0, 1), (0.1, 2)]  # noise of the data, seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_helpful_archive_beats_an_empty_one(name):
     helped = np.mean([search(quick(name), past_tasks(), noise, 5, seed) for noise, seed in CASES], 0)
@@ -209,6 +210,7 @@ def test_a_helpful_archive_beats_an_empty_one(name):
         assert helped[0] > alone[0] + 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", [{"sign": -1.0}, {"shuffled": True}])
 def test_a_misleading_archive_is_overcome(name, how):

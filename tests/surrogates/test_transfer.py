@@ -9,6 +9,7 @@ from tests.surrogates.transferring import past_tasks, search, target
 # dist-gp and dist-blr, which need data to compare, are in test_joint.
 NAMES = ["ablr", "box", "common-surface", "copula-gp", "copula-ts", "dklm", "fsbo", "rgpe", "scot", "tst"]
 SEEDS = (0, 1, 2)
+pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", NAMES)
