@@ -40,6 +40,7 @@ class JointSurrogate(Surrogate):
 
     transfers = True
     trained = True
+    alone = "a Gaussian process on the target alone"
 
     encoder: Any
     scores: str
