@@ -324,7 +324,9 @@ class ABLR(MetaSurrogate):
             return {}
         data = self.learned_["data"]
         by_data = {str(key): vectors[data == key].mean(axis=0) for key in data if key}
-        return by_data | {name: vector for name, vector in zip(self.task_ids, vectors, strict=True) if name}
+        return by_data | {
+            name: vector for name, vector in zip(self.past_.ids.tolist(), vectors, strict=True) if name
+        }
 
     def from_state(self, state: dict[str, np.ndarray]) -> ABLR:
         super().from_state(state)
