@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.papers._experiment import Experiment, Rows, markdown
 from benchmarks.papers._replay import expected_best, past, replay, suite
 from sktransfer.scores import copula
-from sktransfer.surrogates import CopulaGP, CopulaTS, EncodedTask, Surrogate, make_surrogate
+from sktransfer.surrogates import CopulaGP, EncodedTask, Surrogate, make_surrogate
 
 N_TRIALS = 100
 N_PAST = {"deepar": 250, "fcnet": 1000, "xgboost-libsvm": 1000, "nasbench201": 1000}
@@ -25,15 +25,14 @@ def methods() -> dict[str, Surrogate]:
     both = {"objective": "score+time"}
     return {
         "copula-gp": CopulaGP(),
-        "copula-ts": CopulaTS(),
         "CGP": CopulaGP(**PLAIN),
-        "CRS": CopulaTS(**PLAIN),
+        "CRS": CopulaGP(n_thompson=None, **PLAIN),
         "CGP homoskedastic": CopulaGP(**homo, **PLAIN),
-        "CRS homoskedastic": CopulaTS(**homo, **PLAIN),
+        "CRS homoskedastic": CopulaGP(n_thompson=None, **homo, **PLAIN),
         "CGP standardised": CopulaGP(**standard, **PLAIN),
-        "CRS standardised": CopulaTS(**standard, **PLAIN),
+        "CRS standardised": CopulaGP(n_thompson=None, **standard, **PLAIN),
         "CGP score+time": CopulaGP(**both, **PLAIN),
-        "CRS score+time": CopulaTS(**both, **PLAIN),
+        "CRS score+time": CopulaGP(n_thompson=None, **both, **PLAIN),
     } | {name: make_surrogate(name) for name in ("ablr", "box", "gp", "warm-start", "random")}
 
 

@@ -1,4 +1,4 @@
-"""`CopulaTS` and `CopulaGP`: a network's prior on Gaussian copula scores (Salinas et al. 2020).
+"""`CopulaGP`: a network's prior on Gaussian copula scores, a process on the rest (Salinas et al. 2020).
 
 Notation
 --------
@@ -32,13 +32,17 @@ _ENOUGH = 5  # trials from which the target's own distribution of scores is know
 _LEAST_STD = 0.01
 
 
-class CopulaTS(MetaSurrogate):
-    """Thompson sampling from a prior that a network learned of all past tasks (the paper's CRS).
+class CopulaGP(MetaSurrogate):
+    """Gaussian copula process: a Gaussian process on what the past's prior leaves unexplained (CGP).
 
-    Every trial is the best of one independent draw z ~ N(mu_w(x), sigma_w(x)²) for each of a thousand
-    candidates. Needs past trials, no profiles; metrics may differ from task to task. Training takes a fixed
-    number of steps, about a second whatever the size of the archive; a proposal costs next to
-    nothing. Prefer it for many cheap trials in parallel; `CopulaGP` for everything else.
+    The first `n_thompson` trials are drawn: the best of one draw z ~ N(mu_w(x), sigma_w(x)²) for each of a
+    thousand candidates. Then expected improvement under g(x) = mu_w(x) + sigma_w(x) r(x), r a Matérn-5/2
+    process fitted to the target's residuals. With ``n_thompson=None`` all trials are drawn, ``"copula-ts"`` (CRS).
+
+    Needs past trials, no profiles; metrics may differ from task to task. Training takes a fixed number of
+    steps, one to three seconds whatever the size of the archive; a proposal is O(n³) in the target's trials.
+    Prefer it where past tasks are alike on the whole, whatever their metrics and scales; ``"copula-ts"`` for
+    many cheap trials in parallel.
 
     Parameters
     ----------
@@ -53,6 +57,8 @@ class CopulaTS(MetaSurrogate):
         The network's units and its training: `rounds` times `steps` Adam steps, each round at a tenth of the
         rate of the one before. The paper has dropout 0.5, batches of 64 and 100 steps, which here left the
         network underfitted.
+    n_thompson : int or None
+        Trials by Thompson sampling, before a distribution of the target's scores is known; None for all.
     guard : bool
         Whether to average with a Gaussian process on the target alone, by evidence. The paper has no such
         guard, and its Thompson sampling never learns from the target.
@@ -66,7 +72,7 @@ class CopulaTS(MetaSurrogate):
     >>> theta = rng.random((30, 1))
     >>> past = EncodedTask(theta, -abs(theta[:, 0] - 0.3), np.array([False]))
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
-    >>> mean, std = CopulaTS().fit([past]).posterior(target).predict(np.array([[0.3], [0.9]]))
+    >>> mean, std = CopulaGP().fit([past]).posterior(target).predict(np.array([[0.3], [0.9]]))
     >>> bool(mean[0] > mean[1])
     True
     """
@@ -82,6 +88,7 @@ class CopulaTS(MetaSurrogate):
         learning_rate: float = 0.01,
         steps: int = 300,
         rounds: int = 3,
+        n_thompson: int | None = 5,
         guard: bool = True,
         n_initial: int = 4,
         random_state: int = 0,
@@ -95,6 +102,7 @@ class CopulaTS(MetaSurrogate):
         self.learning_rate = learning_rate
         self.steps = steps
         self.rounds = rounds
+        self.n_thompson = n_thompson
         self.guard = guard
         self.n_initial = n_initial
         self.random_state = random_state
@@ -181,7 +189,10 @@ class CopulaTS(MetaSurrogate):
     # -- the target ----------------------------------------------------------------------------
 
     def draws(self, target: EncodedTask) -> bool:
-        return self._has_past
+        return self._has_past and self._few(target.z)
+
+    def _few(self, z: np.ndarray) -> bool:
+        return self.n_thompson is None or len(z) < self.n_thompson
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """Belief about the target, on the normal scale."""
@@ -201,76 +212,13 @@ class CopulaTS(MetaSurrogate):
         return gaussian_process(target.theta, z, target.categorical)
 
     def _belief(self, target: EncodedTask, z: np.ndarray) -> _Independent | _Residual:
-        return _Independent(self, target.theta, z)
-
-
-class CopulaGP(CopulaTS):
-    """Gaussian copula process: a Gaussian process on what the past's prior leaves unexplained (CGP).
-
-    The first `n_thompson` trials are those of `CopulaTS`; then expected improvement under
-    g(x) = mu_w(x) + sigma_w(x) r(x), r a Matérn-5/2 process fitted to the target's residuals. Needs past
-    trials, no profiles. Training as `CopulaTS`; a proposal is O(n³) in the target's trials. Prefer it where
-    past tasks are alike on the whole, whatever their metrics and scales.
-
-    Parameters
-    ----------
-    n_thompson : int
-        Trials by Thompson sampling, before a distribution of the target's scores is known.
-    objective, transform, heteroskedastic, layers, dropout, batch_size, learning_rate, steps, rounds, guard, \
-n_initial, random_state
-        As in `CopulaTS`.
-
-    Examples
-    --------
-    >>> from sktransfer.surrogates import make_surrogate
-    >>> make_surrogate("copula-gp").n_thompson
-    5
-    """
-
-    def __init__(
-        self,
-        objective: str | Sequence[str] = "score",
-        transform: str = "copula",
-        heteroskedastic: bool = True,
-        layers: tuple[int, ...] = (50, 50, 50),
-        dropout: float = 0.1,
-        batch_size: int = 256,
-        learning_rate: float = 0.01,
-        steps: int = 300,
-        rounds: int = 3,
-        n_thompson: int = 5,
-        guard: bool = True,
-        n_initial: int = 4,
-        random_state: int = 0,
-    ):
-        super().__init__(
-            objective=objective,
-            transform=transform,
-            heteroskedastic=heteroskedastic,
-            layers=layers,
-            dropout=dropout,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            steps=steps,
-            rounds=rounds,
-            guard=guard,
-            n_initial=n_initial,
-            random_state=random_state,
-        )
-        self.n_thompson = n_thompson
-
-    def draws(self, target: EncodedTask) -> bool:
-        return self._has_past and len(target.z) < self.n_thompson
-
-    def _belief(self, target: EncodedTask, z: np.ndarray) -> _Independent | _Residual:
-        few = len(z) < self.n_thompson
-        return (_Independent if few else _Residual)(self, target.theta, z)
+        return (_Independent if self._few(z) else _Residual)(self, target.theta, z)
 
 
 class _Independent:
     """The network's prior: nothing that is seen at one setting tells of another."""
 
-    def __init__(self, model: CopulaTS, theta: np.ndarray, z: np.ndarray):
+    def __init__(self, model: CopulaGP, theta: np.ndarray, z: np.ndarray):
         self.predict = model.prior
         mean, std = model.prior(theta)
         self.log_evidence = float(-0.5 * (((z - mean) / std) ** 2).sum() - np.log(std).sum())
@@ -283,7 +231,7 @@ class _Independent:
 class _Residual:
     """g = mu_w + sigma_w r, r a Gaussian process (section 4.2)."""
 
-    def __init__(self, model: CopulaTS, theta: np.ndarray, z: np.ndarray):
+    def __init__(self, model: CopulaGP, theta: np.ndarray, z: np.ndarray):
         self._prior = model.prior
         mean, std = model.prior(theta)
         self._r = gaussian_process(theta, (z - mean) / std, model.past_.categorical)

@@ -2,7 +2,7 @@
 
 import warnings
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -11,11 +11,12 @@ from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer
 from sktransfer.scores import copula
-from sktransfer.surrogates import CopulaGP, CopulaTS, EncodedTask
+from sktransfer.surrogates import CopulaGP, EncodedTask
 from sktransfer.surrogates._gp_core import GaussianProcess
 from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, score, search, target
 
-BOTH = pytest.mark.parametrize("method", [CopulaTS, CopulaGP])
+CopulaTS = partial(CopulaGP, n_thompson=None)
+BOTH = pytest.mark.parametrize("method", [CopulaTS, CopulaGP], ids=["ts", "gp"])
 THETA = np.random.default_rng(3).random((40, 2))
 
 
@@ -179,7 +180,7 @@ def test_time_is_learned_from_records():
     trials = [{"params": {"a": a}, "score": 0.5, "fit_time": 1 + 9 * a} for a in theta]
     task = Task.from_trials({"a": uniform(0, 1)}, trials)
     optimizer = TransferOptimizer(
-        {"a": uniform(0, 1)}, [task], surrogate=CopulaTS("score+time"), random_state=0
+        {"a": uniform(0, 1)}, [task], surrogate=CopulaTS(objective="score+time"), random_state=0
     )
     assert np.mean([p["a"] for p in optimizer.ask(8)]) < 0.35
 
