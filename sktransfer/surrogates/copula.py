@@ -37,7 +37,8 @@ class CopulaGP(MetaSurrogate):
 
     The first `n_thompson` trials are drawn: the best of one draw z ~ N(mu_w(x), sigma_w(x)²) for each of a
     thousand candidates. Then expected improvement under g(x) = mu_w(x) + sigma_w(x) r(x), r a Matérn-5/2
-    process fitted to the target's residuals. With ``n_thompson=None`` all trials are drawn, ``"copula-ts"`` (CRS).
+    process fitted to the target's residuals. With ``n_thompson=None`` all trials are drawn: CRS,
+    ``"copula-ts"``.
 
     Needs past trials, no profiles; metrics may differ from task to task. Training takes a fixed number of
     steps, one to three seconds whatever the size of the archive; a proposal is O(n³) in the target's trials.
