@@ -30,10 +30,11 @@ def scale(name: str, task: str, folder: Path) -> dict[str, float]:
 
 def with_regret(rows: Rows) -> Rows:
     """Rows with the regret of each trial, 0 for the best of the table and 1 for its median."""
-    return [
-        row | {"regret": ((np.array(row["loss"]) - row["lowest"]) / (row["median"] - row["lowest"])).tolist()}
-        for row in rows
-    ]
+    found = []
+    for row in rows:
+        span = row["median"] - row["lowest"] or 1.0  # half of the table is best: nothing to scale by
+        found.append(row | {"regret": ((np.array(row["loss"]) - row["lowest"]) / span).tolist()})
+    return found
 
 
 class Comparison:
