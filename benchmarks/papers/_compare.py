@@ -14,24 +14,31 @@ from scipy.stats import rankdata, studentized_range
 from benchmarks.papers._experiment import Rows, markdown
 
 
+def common_cells(rows: Rows, cell: Sequence[str]) -> list[tuple]:
+    """The cells on which every method was run, in the order in which they appear."""
+    done: dict[tuple, set[str]] = {}
+    for row in rows:
+        done.setdefault(tuple(row[field] for field in cell), set()).add(row["method"])
+    methods = {row["method"] for row in rows}
+    return [key for key, by in done.items() if by == methods]
+
+
 def best_so_far(
     rows: Rows, cell: Sequence[str], value: str = "score", *, lower: bool = False
 ) -> dict[str, np.ndarray]:
-    """Method -> best `value` after each trial, (cells, trials), in the order in which the cells appear.
+    """Method -> best `value` after each trial in the common cells, (cells, trials).
 
-    With `lower` the values are losses, and their negatives are returned. Cells that some method has not
-    been run on are left out; of runs of different lengths the shortest counts.
+    With `lower` the values are losses, and their negatives are returned. Of runs of different lengths the
+    shortest counts.
     """
-    sign = -1.0 if lower else 1.0
-    found: dict[str, dict[tuple, list]] = {}
-    for row in rows:
-        found.setdefault(row["method"], {})[tuple(row[field] for field in cell)] = row[value]
-    cells = [key for key in dict.fromkeys(tuple(row[field] for field in cell) for row in rows)
-             if all(key in runs for runs in found.values())]  # fmt: skip
-    length = min(len(runs[key]) for runs in found.values() for key in cells)
+    found = {(row["method"], *(row[field] for field in cell)): row[value] for row in rows}
+    cells, sign = common_cells(rows, cell), -1.0 if lower else 1.0
+    length = min(len(values) for key, values in found.items() if key[1:] in cells)
     return {
-        method: np.maximum.accumulate(sign * np.array([runs[key][:length] for key in cells]), axis=1)
-        for method, runs in found.items()
+        method: np.maximum.accumulate(
+            sign * np.array([found[method, *key][:length] for key in cells]), axis=1
+        )
+        for method in dict.fromkeys(row["method"] for row in rows)
     }
 
 

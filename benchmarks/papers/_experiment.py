@@ -108,7 +108,7 @@ def write_csv(rows: Rows, file: Path) -> None:
 
 
 def read_csv(file: Path) -> Rows:
-    """The rows of such a file: numbers as numbers, a cell with blanks between numbers as their list."""
+    """The rows of such a file: numbers as numbers, several in a cell as their list, one as itself."""
     with file.open(newline="") as handle:
         rows = list(csv.DictReader(handle))
     return [{name: _value(cell) for name, cell in row.items() if cell != ""} for row in rows]

@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.papers._compare import (
     best_so_far,
+    common_cells,
     critical_difference,
     mean_over,
     not_apart,
@@ -50,8 +51,7 @@ class Comparison:
 
     def __init__(self, rows: Rows):
         best = best_so_far(with_regret(rows), CELL, "regret", lower=True)
-        first = next(iter(best))
-        cells = [(row["suite"], row["task"]) for row in rows if row["method"] == first]
+        cells = [key[:2] for key in common_cells(rows, CELL)]  # suite and task of each run
         self.tasks = list(dict.fromkeys(cells))
         self.regret = {m: mean_over(-values, cells) for m, values in best.items()}  # (tasks, trials)
         self.rank = {m: mean_over(values, cells) for m, values in ranks(best).items()}
