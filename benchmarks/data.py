@@ -11,9 +11,14 @@ from sklearn.preprocessing import LabelEncoder, OrdinalEncoder
 from sklearn.utils import resample
 
 
+def data_place(given: str | None = None) -> Path:
+    """Where the data should be: as given, or SKTRANSFER_DATA, or ../shared/data beside the repository."""
+    return Path(given or os.environ.get("SKTRANSFER_DATA") or Path(__file__).parents[2] / "shared" / "data")
+
+
 def data_folder(given: str | None = None) -> Path:
-    """The folder of the data: as given, or SKTRANSFER_DATA, or ../shared/data beside the repository."""
-    folder = Path(given or os.environ.get("SKTRANSFER_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    """The folder of the data, if there are any."""
+    folder = data_place(given)
     if not (folder / "classification").is_dir():
         raise SystemExit(
             f"No data in {folder}: it should hold a folder 'classification' of gzipped CSV files. "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,15 @@ def run_all(
     print(f"{len(keys) - len(todo)} of {len(keys)} runs are done", flush=True)
     store.parent.mkdir(parents=True, exist_ok=True)
     begun = time.time()
-    jobs = (delayed(_run)(run, fields, key, arguments(key)) for key in todo)
+    if n_jobs == 1:
+        made: Iterable[dict] = (_run(run, fields, key, arguments(key)) for key in todo)
+    else:
+        jobs = (delayed(_run)(run, fields, key, arguments(key)) for key in todo)
+        made = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)  # joblib 1.4 or newer
     with store.open("a") as file:
         if todo and file.tell():
             file.write("\n")  # the last line may have been cut short; an empty one is skipped
-        for number, row in enumerate(Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs), 1):
+        for number, row in enumerate(made, 1):
             done[tuple(row[field] for field in fields)] = row
             file.write(json.dumps(row) + "\n")
             file.flush()

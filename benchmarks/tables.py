@@ -22,12 +22,13 @@ TIMES = ("time", "train_time")  # names of the metric that is the time of a fit
 
 @dataclass(frozen=True)
 class Table:
-    """One task: its configurations and what was measured, (n,) each, all to be maximised but the seconds."""
+    """One task: its configurations, their loss and the seconds that they took, (n,) each, and the data."""
 
     name: str
     params: list[dict[str, Any]]
     loss: np.ndarray
-    seconds: np.ndarray | None
+    seconds: np.ndarray | None = None
+    profile: Any = None
 
     def task(self, space: Space, rows: np.ndarray) -> Task:
         """The record of some rows, as if they had been the trials of a search."""
@@ -39,7 +40,7 @@ class Table:
             }
             for row in rows
         ]
-        return Task.from_trials(space, trials, id=self.name)
+        return Task.from_trials(space, trials, self.profile, id=self.name)
 
 
 @dataclass(frozen=True)

@@ -26,23 +26,33 @@ class Experiment:
     about : str
         The paper's setup and what is different here, as a paragraph of Markdown.
     seeds : int
-        How many the paper has.
+        Of the whole experiment: as many as the paper has, where it says so.
     fields : tuple of str
         Names of the parts of a key.
-    keys : callable, (number of seeds, quick) -> list of keys
-    run : callable, (*key, data folder) -> dict of what was measured
+    keys : callable, (number of seeds, quick, data folder) -> list of keys
     tables : callable, rows -> lines of Markdown
     figure : callable, (rows, PNG file) -> None
+    run : callable, (*key, data folder) -> dict of what was measured
+    rows : callable, (keys, data folder, work folder, number of jobs) -> rows, or None
+        In place of `run` where runs are not independent of each other; it keeps what it has done itself.
+    needs : tuple of str
+        Folders below the data folder that it reads.
     """
 
     title: str
     about: str
     seeds: int
     fields: tuple[str, ...]
-    keys: Callable[[int, bool], list[Key]]
-    run: Callable[..., dict[str, Any]]
+    keys: Callable[[int, bool, Path], list[Key]]
     tables: Callable[[Rows], list[str]]
     figure: Callable[[Rows, Path], None]
+    run: Callable[..., dict[str, Any]] | None = None
+    rows: Callable[[list[Key], Path, Path, int], Rows] | None = None
+    needs: tuple[str, ...] = ()
+
+    def missing(self, folder: Path) -> list[str]:
+        """Folders that it needs and that are not there."""
+        return [each for each in self.needs if not (folder / each).is_dir()]
 
 
 def conduct(
@@ -57,9 +67,13 @@ def conduct(
 ) -> None:
     """Run what is missing and write ``NAME.csv``, ``NAME.png`` and ``NAME.md``."""
     begun = time.time()
-    keys = experiment.keys(seeds, quick)
-    store = work / f"{name}{'-quick' if quick else ''}.jsonl"
-    rows = run_all(store, experiment.fields, keys, experiment.run, n_jobs, lambda key: (folder,))
+    keys = experiment.keys(seeds, quick, folder)
+    if experiment.run is None:
+        assert experiment.rows is not None
+        rows = experiment.rows(keys, folder, work, n_jobs)
+    else:
+        store = work / f"{name}{'-quick' if quick else ''}.jsonl"
+        rows = run_all(store, experiment.fields, keys, experiment.run, n_jobs, lambda key: (folder,))
     out.mkdir(parents=True, exist_ok=True)
     write_csv(rows, out / f"{name}.csv")
     experiment.figure(rows, out / f"{name}.png")
@@ -68,9 +82,9 @@ def conduct(
     lines = [
         f"# {experiment.title}",
         "",
-        f"Made by `{command}`: {len(rows)} runs, {spent / 60:.0f} minutes of one core in all"
-        + (f", {(time.time() - begun) / 60:.0f} minutes on {n_jobs}" if spent and begun else "")
-        + f". The paper has {experiment.seeds} seeds. Every run is in [{name}.csv]({name}.csv).",
+        f"Made by `{command}`: {len(rows)} runs, {spent / 60:.0f} minutes of one core in all, "
+        f"{(time.time() - begun) / 60:.0f} minutes since the program was last started. The whole experiment "
+        f"has {experiment.seeds} seeds. Every run is in [{name}.csv]({name}.csv).",
         "",
         experiment.about,
         "",
@@ -93,6 +107,23 @@ def write_csv(rows: Rows, file: Path) -> None:
             writer.writerow([" ".join(f"{v:.6g}" for v in c) if isinstance(c, list) else c for c in cells])
 
 
+def read_csv(file: Path) -> Rows:
+    """The rows of such a file: numbers as numbers, several in a cell as their list, one as itself."""
+    with file.open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    return [{name: _value(cell) for name, cell in row.items() if cell != ""} for row in rows]
+
+
+def _value(cell: str) -> Any:
+    try:
+        values = [float(part) for part in cell.split()]
+    except ValueError:
+        return cell
+    if len(values) > 1:
+        return values
+    return int(cell) if cell.lstrip("-").isdigit() else values[0]
+
+
 def markdown(head: Sequence[str], body: Sequence[Sequence[Any]]) -> list[str]:
     """A table; numbers with at most three digits behind the point."""
 
@@ -104,6 +135,7 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[Any]]) -> list[str]:
 
 
 def interval(values: np.ndarray) -> str:
-    """Mean and 95 % interval over the values."""
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
-    return f"{values.mean():.3f} ± {1.96 * error:.3f}"
+    """Mean and 95 % interval over the values; of a single one, itself."""
+    if len(values) == 1:
+        return f"{values[0]:.3f}"
+    return f"{values.mean():.3f} ± {1.96 * values.std(ddof=1) / np.sqrt(len(values)):.3f}"

@@ -94,7 +94,7 @@ TASKS = {
 QUICK = {"deepar": ["m4-Hourly", "solar"], "fcnet": ["protein_structure"], "xgboost-libsvm": ["heart"]}
 
 
-def keys(seeds: int, quick: bool) -> list[tuple]:
+def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     """(suite, task, method, seed): the ablation and the times on DeepAR and FCNet."""
     found = []
     for seed in range(seeds):
@@ -241,4 +241,5 @@ EXPERIMENT = Experiment(
     run=run,
     tables=tables,
     figure=figure,
+    needs=tuple(f"tables/{name}" for name in TASKS),
 )

@@ -1,0 +1,108 @@
+"""What the experiments of Law et al. 2019 share: the methods, a search on the target, tables and figure."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.papers._compare import best_so_far, ranks, trials_table
+from benchmarks.papers._distbo_tasks import Problem
+from benchmarks.papers._experiment import Rows, interval, markdown
+from benchmarks.papers._figures import curves, legend_beside, panels
+from sktransfer import TransferOptimizer
+from sktransfer.encoders import ManualEncoder, TaskIndex
+from sktransfer.surrogates import DistBLR, DistGP, Surrogate
+
+METHODS = ["dist-gp", "dist-blr", "manual-gp", "multi-gp", "warm-start", "gp", "random"]
+NAMES = (
+    "Names in the paper: `dist-gp` distGP, `dist-blr` distBLR, `manual-gp` manualGP, `multi-gp` multiGP, "
+    "`warm-start` initGP, `gp` noneGP, `random` RS."
+)
+AT = [1, 2, 3, 5, 10, 20, 50]
+
+
+def surrogate_of(method: str, encoder: Any, scores: str = "raw") -> str | Surrogate:
+    """The surrogate of a method; `encoder` is what dist-gp and dist-blr read the data with."""
+    made: dict[str, Surrogate] = {
+        "dist-gp": DistGP(encoder, scores=scores),
+        "dist-blr": DistBLR(encoder, scores=scores),
+        "manual-gp": DistGP(ManualEncoder(), scores=scores),
+        "multi-gp": DistGP(TaskIndex(), scores=scores),
+    }
+    return made.get(method, method)
+
+
+def search(problem: Problem, surrogate: str | Surrogate, n_trials: int, seed: int) -> dict[str, Any]:
+    """Search the target; -> score of each trial, and how similar the past tasks were thought to be.
+
+    "alike" and "others" are the mean similarities of those that are like the target and of the rest, before
+    each trial; "similarity" is that of every past task after the last one.
+    """
+    begun = time.perf_counter()
+    optimizer = TransferOptimizer(
+        problem.space, problem.tasks, profile=problem.profile, surrogate=surrogate, random_state=seed
+    )
+    row: dict[str, Any] = {"score": []}
+    alike = np.isin(np.arange(len(problem.tasks)), problem.alike)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        optimizer.learn()
+        for _ in range(n_trials):
+            if problem.alike and (similarity := optimizer.similarity()) is not None:
+                row.setdefault("alike", []).append(float(similarity[alike].mean()))
+                row.setdefault("others", []).append(float(similarity[~alike].mean()))
+            [params] = optimizer.ask()
+            row["score"].append(float(problem.score(params)))
+            optimizer.tell(params, row["score"][-1])
+        if problem.alike and (similarity := optimizer.similarity()) is not None:
+            row["similarity"] = similarity.round(4).tolist()
+    return row | {"wall": round(time.perf_counter() - begun, 2)}
+
+
+def tables(rows: Rows, cell: Sequence[str] = ("seed",), what: str = "score") -> list[str]:
+    """Best so far, rank, what dist-gp gains over the others, and similarities where they are known."""
+    best = best_so_far(rows, cell)
+    lines = [f"## Best {what} after k trials, mean of {len(best['dist-gp'])} runs", ""]
+    lines += trials_table(best, AT)
+    lines += [f"## Mean rank among {len(best)} methods, 1 is best", "", *trials_table(ranks(best), AT)]
+    lines += ["## What dist-gp gains over the others in the same run, with a 95 % interval", ""]
+    length = best["dist-gp"].shape[1]
+    at = [k for k in (1, 3, 5, 10) if k <= length]
+    body = [
+        [name, *(interval((best["dist-gp"] - values)[:, k - 1]) for k in at)]
+        for name, values in best.items()
+        if name != "dist-gp"
+    ]
+    lines += markdown(["over", *(f"k = {k}" for k in at)], body)
+    known = {m: s for m in best if (s := similarities(rows, m))}
+    if not known:
+        return lines
+    lines += ["## Similarity before trial k, of the past tasks like the target and of the others", ""]
+    both = {f"{m}, {kind}": s[kind] for m, s in known.items() for kind in s}
+    return lines + trials_table(both, AT, first="method, past tasks")
+
+
+def similarities(rows: Rows, method: str) -> dict[str, np.ndarray]:
+    """ "alike" and "others" of a method, (runs, trials); empty if it has none."""
+    runs = [row for row in rows if row["method"] == method and "alike" in row]
+    return {kind: np.array([row[kind] for row in runs]) for kind in ("alike", "others")} if runs else {}
+
+
+def figure(rows: Rows, file: Path, cell: Sequence[str] = ("seed",), what: str = "score") -> None:
+    """Figures 1 and 3 and the rank graphs: best so far, mean rank, similarity as dist-gp sees it."""
+    best, seen = best_so_far(rows, cell), similarities(rows, "dist-gp")
+    with panels(file, 3 if seen else 2) as axes:
+        curves(axes[0], best, ylabel=f"best {what} so far")
+        # The first trials of plain methods may be far below and would hide the rest.
+        axes[0].set_ylim(bottom=min(np.percentile(v.mean(axis=0), 10) for v in best.values()))
+        curves(axes[1], ranks(best), ylabel="mean rank")
+        legend_beside(axes[1])
+        if seen:
+            curves(axes[2], seen, ylabel="similarity to the target, dist-gp")
+            axes[2].set_ylim(0, 1.02)
+            axes[2].legend(fontsize=8)

@@ -1,0 +1,128 @@
+"""The made-up tasks of Law et al. 2019: the toy of section 5.1 and the counterexample of section 5.2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import loguniform, uniform
+
+from sktransfer import Space, Task, TransferOptimizer, profile
+
+Score = Callable[[dict[str, Any]], float]
+Choose = Callable[[Any, Score, int, np.random.Generator, float], list]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A target and its past: what to search, the past tasks, the target's data and its score.
+
+    `alike` are the places of the past tasks that are known to be like the target.
+    """
+
+    space: dict[str, Any]
+    tasks: list[Task]
+    profile: Any
+    score: Score
+    alike: tuple[int, ...] = ()
+
+
+# -- how the trials of a past task were chosen -----------------------------------------------------
+
+
+def around_the_best(space: Any, score: Score, n: int, rng: np.random.Generator, step: float) -> list:
+    """Half of the trials at random, the others around the best so far: like a search, and takes no time."""
+    parsed, trials = Space.parse(space), []
+    for number in range(n):
+        [params] = parsed.sample(1, rng)
+        if number > n // 3 and rng.random() < 0.6:
+            best = parsed.encode([max(trials, key=lambda trial: trial[1])[0]])
+            moved = best + step * rng.standard_normal(best.shape) * (rng.random(best.shape) < 0.5)
+            [params] = parsed.decode(np.clip(moved, 0, 1))
+        trials.append((params, float(score(params))))
+    return trials
+
+
+def by_plain_search(space: Any, score: Score, n: int, rng: np.random.Generator, step: float = 0.0) -> list:
+    """Those of a plain Gaussian process, as in the paper; `step` is of no use to it."""
+    optimizer = TransferOptimizer(space, surrogate="gp", random_state=int(rng.integers(2**31)))
+    trials = []
+    for _ in range(n):
+        [params] = optimizer.ask()
+        trials.append((params, float(score(params))))
+        optimizer.tell(*trials[-1])
+    return trials
+
+
+# -- 5.1: the optimum is the mean of the data ------------------------------------------------------
+
+LINE = {"theta": uniform(-8, 16)}
+N_ALIKE, N_OTHERS = 3, 12
+
+
+def line_data(rng: np.random.Generator) -> tuple[list[np.ndarray], np.ndarray]:
+    """15 sources, the first three alike the target; drawn again if, by chance, others are more like it."""
+    gammas = [0] * N_ALIKE + [4] * N_OTHERS + [0]
+    while True:
+        drawn = [rng.normal(rng.normal(gamma, 1), 1, (500, 1)) for gamma in gammas]
+        apart = [abs(X.mean() - drawn[-1].mean()) for X in drawn[:-1]]
+        if max(apart[:N_ALIKE]) < min(apart[N_ALIKE:]):
+            return drawn[:-1], drawn[-1]
+
+
+def line_score(X: np.ndarray) -> Score:
+    return lambda params: np.exp(-((params["theta"] - X.mean()) ** 2) / 2)
+
+
+def toy_problem(seed: int, choose: Choose = around_the_best) -> Problem:
+    """Section 5.1."""
+    rng = np.random.default_rng(seed)
+    sources, target = line_data(rng)
+    tasks = [
+        Task.from_trials(LINE, choose(LINE, line_score(X), 30, rng, 0.05), profile(X, keep="sample"))
+        for X in sources
+    ]
+    return Problem(LINE, tasks, profile(target, keep="sample"), line_score(target), tuple(range(N_ALIKE)))
+
+
+# -- 5.2: which columns matter is a three-way interaction, invisible to handcrafted features -------
+
+RIDGE = {"alpha": loguniform(1e-3, 1e1)} | {f"sigma{j}": loguniform(0.5, 50) for j in range(6)}
+LIKE_TARGET = 2  # of the sources 1 to 4
+
+
+def interaction_data(i: int, rng: np.random.Generator, n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.normal(0, 2, (n, 6))
+    X[:, i + 1] = np.sign(X[:, 0] * X[:, 1]) * np.abs(X[:, i + 1])
+    return X, np.log1p((X[:, 0] * X[:, 1] * X[:, i + 1]) ** 3) + rng.normal(0, 0.5, n)
+
+
+def ridge_score(X: np.ndarray, y: np.ndarray, n: int = 250) -> Score:
+    """R² on n rows of kernel ridge regression with a width for each column, fitted to n others."""
+
+    def score(params: dict[str, Any]) -> float:
+        Z = X[: 2 * n] / [params[f"sigma{j}"] for j in range(6)]
+        norms = (Z * Z).sum(axis=1)
+        K = np.exp(-0.5 * np.maximum(norms[:, None] + norms - 2 * Z @ Z.T, 0))
+        level = y[:n].mean()
+        weights = np.linalg.solve(K[:n, :n] + params["alpha"] * np.eye(n), y[:n] - level)
+        residuals = y[n : 2 * n] - level - K[n:, :n] @ weights
+        return 1 - (residuals**2).mean() / y[n : 2 * n].var()
+
+    return score
+
+
+def counter_problem(seed: int, choose: Choose = around_the_best) -> Problem:
+    """Section 5.2."""
+    rng = np.random.default_rng(seed)
+    sources = [interaction_data(i, rng) for i in (1, 2, 3, 4)]
+    tasks = [
+        Task.from_trials(
+            RIDGE, choose(RIDGE, ridge_score(X, y), 125, rng, 0.25), profile(X, y, keep="sample")
+        )
+        for X, y in sources
+    ]
+    X, y = interaction_data(LIKE_TARGET, rng)
+    return Problem(RIDGE, tasks, profile(X, y, keep="sample"), ridge_score(X, y), (LIKE_TARGET - 1,))

@@ -1,0 +1,70 @@
+"""Parts of the figures: panels in a row, curves over the trials, diagrams of critical differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.papers._compare import not_apart
+
+
+@contextmanager
+def panels(file: Path, n: int, width: float = 4.5, height: float = 3.6) -> Iterator[Any]:
+    """Axes of n panels beside each other, saved to a file at the end."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, n, figsize=(width * n, height), squeeze=False, layout="constrained")
+    yield axes[0]
+    figure.savefig(file, dpi=120)
+    plt.close(figure)
+
+
+def colours(names: Any) -> dict[str, Any]:
+    """A colour for each name, the same in all panels of a figure; 20 of them before they repeat."""
+    import matplotlib
+
+    palette = matplotlib.colormaps["tab10" if len(list(names)) <= 10 else "tab20"].colors
+    return {name: palette[i % len(palette)] for i, name in enumerate(names)}
+
+
+def curves(axis: Any, values: Mapping[str, np.ndarray], **labels: str) -> None:
+    """Mean over the cells after each trial with a band of one standard error, a line for each method."""
+    for name, colour in colours(values).items():
+        cells = values[name]
+        trials, mean = np.arange(1, cells.shape[1] + 1), cells.mean(axis=0)
+        axis.plot(trials, mean, label=name, color=colour, lw=1.4)
+        if len(cells) > 1:
+            error = cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
+            axis.fill_between(trials, mean - error, mean + error, color=colour, alpha=0.12, lw=0)
+    axis.set(**{"xlabel": "trials", **labels})
+
+
+def legend_beside(axis: Any) -> None:
+    """The legend, to the right of the panel, where it hides nothing."""
+    axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+
+
+def rank_diagram(axis: Any, mean_ranks: Mapping[str, float], difference: float, title: str = "") -> None:
+    """Mean ranks on a line, best on top; a bar joins methods that are not apart by `difference`."""
+    order = sorted(mean_ranks, key=lambda method: mean_ranks[method])
+    for place, method in enumerate(order):
+        axis.plot(mean_ranks[method], place, "o", color="black", ms=4)
+    groups = not_apart(mean_ranks, difference)
+    low, high = mean_ranks[order[0]], mean_ranks[order[-1]]
+    for number, group in enumerate(groups):
+        places = [order.index(method) for method in group]
+        # The bars stand beside each other on the right, from the first to the last method of a group.
+        x = high + (0.06 + 0.05 * number) * max(high - low, 1)
+        axis.plot([x, x], [min(places) - 0.2, max(places) + 0.2], color="grey", lw=2)
+    axis.plot([low, low + difference], [-1, -1], color="black", lw=2)
+    axis.text(low, -1.25, f"critical difference {difference:.2f}", fontsize=7, va="bottom")
+    axis.set_yticks(range(len(order)), order, fontsize=7)
+    axis.set_ylim(len(order) - 0.5, -2.2)
+    axis.set(xlabel="mean rank", title=title)

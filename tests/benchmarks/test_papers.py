@@ -1,0 +1,246 @@
+"""The parts that the papers' experiments share, on made-up rows and tables of a few lines."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.papers import _distbo, _suites, yogatama
+from benchmarks.papers.__main__ import EXPERIMENTS, experiment_of, main
+from benchmarks.papers._compare import best_so_far, critical_difference, mean_over, not_apart, ranks
+from benchmarks.papers._experiment import Experiment, conduct, read_csv, write_csv
+from benchmarks.papers._page import gather
+from benchmarks.papers._replay import expected_best, replay
+from benchmarks.runner import run_all
+
+# -- numbers ---------------------------------------------------------------------------------------
+
+
+def test_expected_best_is_the_mean_over_all_draws():
+    loss = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0])
+    by_hand = [np.mean([min(draw) for draw in combinations(loss, k)]) for k in range(1, 7)]
+    np.testing.assert_allclose(expected_best(loss, 6), by_hand)
+
+
+def test_best_so_far_leaves_out_what_some_method_has_not_done():
+    rows = [
+        {"method": "a", "seed": 0, "loss": [3.0, 1.0, 2.0]},
+        {"method": "b", "seed": 0, "loss": [2.0, 5.0]},
+        {"method": "a", "seed": 1, "loss": [0.0, 0.0]},
+    ]
+    best = best_so_far(rows, ("seed",), "loss", lower=True)
+    assert best["a"].tolist() == [[-3.0, -1.0]]
+    assert best["b"].tolist() == [[-2.0, -2.0]]
+
+
+def test_ranks_average_ties_and_one_is_best():
+    best = {"a": np.array([[0.3, 0.9]]), "b": np.array([[0.1 + 0.2, 0.1]]), "c": np.array([[0.1, 0.5]])}
+    found = ranks(best)  # 0.1 + 0.2 is 0.3 but for the last digit
+    assert {m: r.tolist() for m, r in found.items()} == {"a": [[1.5, 1]], "b": [[1.5, 3]], "c": [[3, 2]]}
+
+
+def test_mean_over_groups():
+    values = np.array([[1.0], [3.0], [10.0]])
+    assert mean_over(values, ["x", "x", "y"]).tolist() == [[2.0], [10.0]]
+
+
+@pytest.mark.parametrize(("methods", "cells", "expected"), [(4, 14, 1.25), (5, 30, 1.11), (2, 24, 0.40)])
+def test_critical_difference_as_in_the_tables_of_demsar(methods, cells, expected):
+    assert critical_difference(methods, cells) == pytest.approx(expected, abs=0.005)
+
+
+def test_not_apart_gives_the_largest_groups_only():
+    found = not_apart({"d": 4.0, "a": 1.0, "b": 1.5, "c": 2.2}, 1.0)
+    assert found == [["a", "b"], ["b", "c"]]
+    assert not_apart({"a": 1.0, "b": 2.0}, 0.5) == []
+
+
+# -- runs that are kept ----------------------------------------------------------------------------
+
+
+def test_runner_resumes_after_a_line_that_was_cut_short(tmp_path):
+    store, done = tmp_path / "runs.jsonl", []
+
+    def run(number):
+        done.append(number)
+        return {"square": number**2}
+
+    keys = [(1,), (2,), (3,)]
+    first = run_all(store, ("number",), keys, run)
+    text = store.read_text()
+    store.write_text(text[: text.rindex("square")])  # within the last line
+    done.clear()
+    assert (
+        run_all(store, ("number",), keys, run) == first == [{"number": n, "square": n * n} for n in (1, 2, 3)]
+    )
+    assert done == [3]
+    done.clear()
+    assert run_all(store, ("number",), keys, run) == first
+    assert done == []
+
+
+def test_csv_round_trip(tmp_path):
+    rows = [
+        {"task": "m4-Hourly", "seed": 3, "loss": [0.5, -0.25], "wall": 1.5},
+        {"task": "a b", "seed": 0, "loss": [1e-06, 2.0], "correlation": -0.5},
+    ]
+    write_csv(rows, tmp_path / "rows.csv")
+    assert read_csv(tmp_path / "rows.csv") == rows
+
+
+def tiny(calls: list) -> Experiment:
+    def run(method, seed, folder):
+        calls.append((method, seed))
+        return {"score": [0.1 * seed, 0.5], "wall": 60.0}
+
+    return Experiment(
+        title="Tiny",
+        about="Nothing.",
+        seeds=7,
+        fields=("method", "seed"),
+        keys=lambda seeds, quick, folder: [("a", seed) for seed in range(seeds)],
+        run=run,
+        tables=lambda rows: [f"## Best {max(row['score'][1] for row in rows)}"],
+        figure=lambda rows, file: file.write_bytes(b"png"),
+    )
+
+
+def test_an_experiment_is_written_and_not_run_twice(tmp_path):
+    calls: list = []
+    for _ in range(2):
+        conduct("tiny", tiny(calls), tmp_path, tmp_path / "work", tmp_path / "out", 2, True, 1)
+    assert calls == [("a", 0), ("a", 1)]
+    page = (tmp_path / "out" / "tiny.md").read_text()
+    assert "2 runs, 2 minutes" in page and "7 seeds" in page and "## Best 0.5" in page
+    assert [row["seed"] for row in read_csv(tmp_path / "out" / "tiny.csv")] == [0, 1]
+
+
+def test_page_of_all_results(tmp_path):
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "tiny.md").write_text("# Tiny\n\n[tiny.csv](tiny.csv)\n\n## Table\n")
+    page = gather(tmp_path / "papers", ["tiny", "absent"]).read_text()
+    assert "## Tiny" in page and "### Table" in page
+    assert "(papers/tiny.csv)" in page
+    assert "Not run yet: `absent`" in page
+
+
+# -- the program -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiments_are_described(name):
+    experiment = experiment_of(name)
+    assert (experiment.run is None) != (experiment.rows is None)
+    assert experiment.title and experiment.about and experiment.seeds > 0
+    if "classification" in experiment.needs:
+        return  # its keys depend on the data
+    for quick in (True, False):
+        keys = experiment.keys(2, quick, Path())
+        assert len(set(keys)) == len(keys) > 0
+        assert {len(key) for key in keys} == {len(experiment.fields)}
+    assert len(experiment.keys(1, True, Path())) <= len(experiment.keys(1, False, Path()))
+
+
+def test_missing_data_are_named(tmp_path):
+    options = ["--data", str(tmp_path / "nowhere"), "--work", str(tmp_path), "--out", str(tmp_path / "out")]
+    with pytest.raises(SystemExit, match=r"tables/deepar.*nowhere.*--data"):
+        main(["dklm-tables", *options])
+    (tmp_path / "nowhere" / "tables" / "deepar").mkdir(parents=True)
+    with pytest.raises(SystemExit, match=r"tables/fcnet") as raised:
+        main(["dklm-tables", *options])
+    assert "deepar" not in str(raised.value)
+
+
+# -- a search on a table ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A suite of two tasks in one hyperparameter."""
+    place = tmp_path / "tables" / "tiny"
+    place.mkdir(parents=True)
+    axis = {"type": "float", "low": 0.0, "high": 1.0, "log": False}
+    facts = {"hyperparameters": {"x": axis}, "metrics": {"error": {"direction": "min"}}, "tasks": ["a", "b"]}
+    (place / "space.json").write_text(json.dumps(facts))
+    x = np.linspace(0, 1, 21)
+    for task, optimum in (("a", 0.3), ("b", 0.35)):
+        pd.DataFrame({"x": x, "error": (x - optimum) ** 2}).to_csv(place / f"{task}.csv.gz", index=False)
+    return tmp_path
+
+
+def test_replay_draws_rows_of_the_table_without_repetition(folder):
+    runs = {
+        (method, seed): replay("tiny", "a", method, folder, seed=seed, n_trials=12, n_past=10, n_initial=3)
+        for method, seed in [("gp", 0), ("random", 0), ("random", 1)]
+    }
+    table = (np.linspace(0, 1, 21) - 0.3) ** 2
+    for run in runs.values():
+        assert len(run["loss"]) == 12
+        # Rows on both sides of 0.3 have equal losses: a loss is found as often as the table has it, at most.
+        found, counts = np.unique(np.round(run["loss"], 9), return_counts=True)
+        assert all(n <= np.isclose(table, loss).sum() for loss, n in zip(found, counts, strict=True))
+    assert runs["gp", 0]["loss"][:3] == runs["random", 0]["loss"][:3] != runs["random", 1]["loss"][:3]
+    assert min(runs["gp", 0]["loss"]) == pytest.approx(0.0, abs=1e-9)
+    assert _suites.scale("tiny", "a", folder) == pytest.approx({"lowest": 0.0, "median": np.median(table)})
+
+
+# -- what rows say ---------------------------------------------------------------------------------
+
+
+def suite_rows():
+    """Two suites; "good" is always better than "bad", "local" was run on one suite only."""
+    rows = []
+    for name, task in (("s", "a"), ("s", "b"), ("t", "c")):
+        for method, loss in {"good": [0.5, 0.1], "bad": [0.9, 0.9], "local": [0.6, 0.6]}.items():
+            if method != "local" or name == "s":
+                rows += [
+                    {"suite": name, "task": task, "method": method, "seed": seed, "loss": loss}
+                    | {"lowest": 0.1, "median": 0.5, "learning": 1.0, "proposing": 0.5}
+                    for seed in range(2)
+                ]
+    return rows
+
+
+def test_suites_compare_tasks_not_seeds():
+    found = _suites.Comparison(_suites.everywhere(suite_rows()))
+    assert found.tasks == [("s", "a"), ("s", "b"), ("t", "c")]
+    np.testing.assert_allclose(found.regret["good"], [[1.0, 0.0]] * 3)
+    assert found.last(2) == {"good": 1.0, "bad": 2.0}
+    assert found.difference == critical_difference(2, 3)
+
+
+def test_suite_tables_and_figure(tmp_path):
+    text = "\n".join(_suites.tables(suite_rows(), [1, 2]))
+    assert "## all suites: 3 tasks" in text and "## s: 2 tasks" in text
+    assert "| good | 1 | 0 |" in text
+    assert text.count("| local |") == 3  # regret and rank in its own suite, and the seconds
+    pytest.importorskip("matplotlib")
+    _suites.figure(suite_rows(), tmp_path / "suites.png")
+    assert (tmp_path / "suites.png").stat().st_size > 1000
+
+
+def test_distbo_tables_and_figure(tmp_path):
+    rows = [
+        {"method": "dist-gp", "seed": 0, "score": [0.9, 0.8], "alike": [0.9, 0.95], "others": [0.1, 0.2]},
+        {"method": "gp", "seed": 0, "score": [0.2, 0.6]},
+    ]
+    text = "\n".join(_distbo.tables(rows))
+    assert "| dist-gp | 0.9 | 0.9 |" in text
+    assert "| gp | 0.700 |" in text  # what dist-gp gains
+    assert "| dist-gp, alike | 0.9 | 0.95 |" in text
+    pytest.importorskip("matplotlib")
+    _distbo.figure(rows, tmp_path / "distbo.png")
+    assert (tmp_path / "distbo.png").stat().st_size > 1000
+
+
+def test_yogatama_tables():
+    rows = [
+        {"method": "random", "order": 0, "dev": [0.5, 0.5], "test": [0.9, 0.5], "cpu": [1.0, 1.0]},
+        {"method": "gp", "order": 0, "dev": [0.6, 0.5], "test": [0.7, 0.4], "cpu": [1.0, 3.0]},
+    ]
+    text = "\n".join(yogatama.tables(rows))
+    assert "| random | 1.75 | 1.00 | 3.93 | 3.89 |" in text
+    assert "| gp | 4 | 4 |" in text  # seconds in all, and how many times those of the first half
