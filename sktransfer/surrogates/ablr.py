@@ -60,7 +60,7 @@ class ABLR(MetaSurrogate):
     encoder : Encoder or None
         Reads the context c_t from the data: ``ManualEncoder()``, ``PairEncoder()``, ...; trained along.
     context : {None, "learned"}
-        "learned" learns four numbers for each task; a target's are looked for by its trials.
+        "learned" is four numbers for each task; a target's are looked for by its trials.
     embeddings : dict of str to array, or None
         Contexts that are given, and not trained: the `embeddings_` of an ABLR of another estimator's tasks
         on the same data sets. A task is found by its id or by its data (`data_key`); the context of one
@@ -308,10 +308,9 @@ class ABLR(MetaSurrogate):
         rng, theta = np.random.default_rng(self.random_state), self.past_.theta
         theta = theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)]
         contexts = np.vstack([c, self.learned_["contexts"]])
+        everywhere = np.tile(theta, (len(contexts), 1))
         with single_thread():
-            Phi, _ = self._features_at(
-                np.tile(theta, (len(contexts), 1)), contexts.repeat(len(theta), axis=0)
-            )
+            Phi, _ = self._features_at(everywhere, contexts.repeat(len(theta), axis=0))
             return correlations(Phi.reshape(len(contexts), len(theta), -1)).numpy()
 
     # -- what was learned ----------------------------------------------------------------------
@@ -324,9 +323,8 @@ class ABLR(MetaSurrogate):
             return {}
         data = self.learned_["data"]
         by_data = {str(key): vectors[data == key].mean(axis=0) for key in data if key}
-        return by_data | {
-            name: vector for name, vector in zip(self.past_.ids.tolist(), vectors, strict=True) if name
-        }
+        by_id = zip(self.past_.ids.tolist(), vectors, strict=True)
+        return by_data | {name: vector for name, vector in by_id if name}
 
     def from_state(self, state: dict[str, np.ndarray]) -> ABLR:
         super().from_state(state)
