@@ -77,10 +77,8 @@ class Progress:
         refused = tuple(pair for pair in self.selection.refused if pair[0].id not in heard)
         self.earlier = task
         self.selection = Selection(past, refused + later)
-        self.seed = stored["seed"] if isinstance(stored.get("seed"), int) else None
-        self.batch_size = stored["batch_size"] if isinstance(stored.get("batch_size"), int) else None
-        folds = stored.get("folds")
-        for trial, rows in zip(task.trials, folds if isinstance(folds, list) else (), strict=False):
+        self.seed, self.batch_size = _whole(stored, "seed", 0), _whole(stored, "batch_size", 1)
+        for trial, rows in zip(task.trials, _listed(stored, "folds"), strict=False):
             self._known[params_identity(trial.params)].append(rows)
 
     def known(self, params: dict[str, Any], n_splits: int, train: bool) -> Rows | None:
@@ -93,7 +91,7 @@ class Progress:
     def begin(self, seed: int | None, batch_size: int) -> None:
         """Say what the run goes by, in case that it has to be taken up again."""
         earlier = self.earlier
-        before = [] if earlier is None else [earlier.id, *(earlier.resume or {}).get("continues", ())]
+        before = [] if earlier is None else [earlier.id, *_listed(earlier.resume, "continues")]
         self._facts = {
             "problem": self.problem,
             "seed": seed,
@@ -169,3 +167,16 @@ class Progress:
                 "affected; give `archive` a writable directory, or None.",
                 stacklevel=4,
             )
+
+
+# A record may have been edited by anybody, and its fields can be anything.
+
+
+def _listed(facts: dict[str, Any] | None, name: str) -> list:
+    found = (facts or {}).get(name)
+    return found if isinstance(found, list) else []
+
+
+def _whole(facts: dict[str, Any], name: str, least: int) -> int | None:
+    found = facts.get(name)
+    return found if type(found) is int and least <= found < 2**31 else None

@@ -1,8 +1,8 @@
 """The journal of a fit under way, ``running/<id>.jsonl``: each finished candidate is on disk before the next.
 
-A line is a checksum, a space and JSON, between newlines. The first two lines are the same header (what the fit is about: a
-task record without trials, and who writes), so that no single damaged line takes the file with it. Then
-comes a line per finished candidate. A line that does not match its checksum is left out; the others count.
+A line is a checksum, a space and JSON, between newlines. The first two lines are the same header (what the
+fit is about: a task record without trials, and who writes), so that no single damaged line takes the file
+with it. Then comes a line per finished candidate. A line that does not match its checksum is left out.
 
 A journal has one writer for life. Whoever takes up a search that was killed writes a journal of their own,
 so there is nothing to lock. The file is opened anew for each line: a folder that was removed is noticed.
