@@ -144,6 +144,8 @@ class Progress:
                 self._clear()  # nobody could learn from it
                 return None
             if self.earlier is not None and not self.n_new and self.earlier.id in self._archive:
+                if not self._archive.readonly:
+                    self._archive.running.discard(self.earlier.id)  # killed between record and journal
                 return self.earlier.id  # all of it is there already
             id = self._archive.append(record())
             self._clear()

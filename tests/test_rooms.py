@@ -43,6 +43,7 @@ ROOMS = {
 }
 # Private files beside a room that are part of it.
 HELPERS = {
+    "_column_shapes": "profile",
     "_fingerprint": "profile",
     "_meta_features": "profile",
     "_sketch": "profile",
