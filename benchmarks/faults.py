@@ -76,18 +76,26 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def child(folder: str, kind: str) -> None:
-    """What runs until it is killed."""
+    """What runs until it is killed, once it is told to begin."""
     _evaluations.SHORT_SECONDS = 0  # a report after each candidate, though they are fast
     Logged.log = Path(folder) / "log"
+    sys.stdin.readline()
     search(Path(folder) / "archive", kind).fit(*data())
 
 
-def killed_fit(folder: Path, kind: str, after: int, delay: float) -> list[float]:
-    """Run a search until so many fits have begun and a moment has passed; the values that were begun."""
-    log = folder / "log"
-    log.touch()
+def started(folder: Path, kind: str) -> subprocess.Popen:
+    """A process that is ready to search."""
+    folder.mkdir()
+    (folder / "log").touch()
     code = f"from benchmarks.faults import child; child({str(folder)!r}, {kind!r})"
-    with subprocess.Popen([sys.executable, "-c", code]) as process:
+    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+
+
+def killed_fit(process: subprocess.Popen, log: Path, after: int, delay: float) -> list[float]:
+    """Let it search until so many fits have begun and a moment has passed; the values that were begun."""
+    with process:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
         while process.poll() is None and log.read_bytes().count(b"\n") < after:
             time.sleep(0.001)
         time.sleep(delay)
@@ -133,11 +141,13 @@ def run(n: int, seed: int, kinds: tuple[str, ...]) -> tuple[Counter, list[str]]:
     generator, counts, wrong = random.Random(seed), Counter(), []
     with tempfile.TemporaryDirectory() as top:
         whole = {kind: search(Path(top) / f"whole {kind}", kind).fit(*data()) for kind in kinds}
-        for i in range(n):
-            kind, folder = kinds[i % len(kinds)], Path(top) / str(i)
-            folder.mkdir()
+        plan = [(Path(top) / str(i), kinds[i % len(kinds)]) for i in range(n)]
+        ready = started(*plan[0])
+        for i, (folder, kind) in enumerate(plan):
+            # The next one loads its libraries meanwhile, which takes longest.
+            process, ready = ready, started(*plan[i + 1]) if i + 1 < n else None
             after, delay = generator.randrange(N_ITER * N_SPLITS + 1), generator.uniform(0, 3 * SECONDS)
-            begun = killed_fit(folder, kind, after, delay)
+            begun = killed_fit(process, folder / "log", after, delay)
             problems, found = faults(folder, kind, begun, whole[kind])
             wrong += [f"round {i} ({kind}): {problem}" for problem in problems]
             ended = len(begun) == N_ITER * N_SPLITS
