@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -22,7 +23,9 @@ __all__ = [
     "all_fits_failed",
     "checked_cv",
     "enclosing_data",
+    "evaluate_by",
     "fit_context",
+    "split_arguments",
 ]
 
 
@@ -36,6 +39,22 @@ def checked_cv(search: BaseSearchCV, evaluate_candidates: Any) -> tuple[Any, int
         return search._checked_cv_orig, search.n_splits_
     held = inspect.getclosurevars(evaluate_candidates).nonlocals
     return held["cv_orig"], held["n_splits"]
+
+
+def split_arguments(evaluate_candidates: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """What `evaluate_candidates` calls the splitter with: X, y and keywords such as groups."""
+    held = inspect.getclosurevars(evaluate_candidates).nonlocals
+    return held["X"], held["y"], held["routed_params"].splitter.split
+
+
+def evaluate_by(evaluate_candidates: Any, make: Callable[[Any], Any]) -> Any:
+    """Have `evaluate_candidates` call what `make` makes of its `Parallel`, and return that.
+
+    There is no other way to see the fits of a batch one by one: what it returns is a table of means.
+    """
+    cells = dict(zip(evaluate_candidates.__code__.co_freevars, evaluate_candidates.__closure__, strict=True))
+    cells["parallel"].cell_contents = made = make(cells["parallel"].cell_contents)
+    return made
 
 
 def all_fits_failed(error: ValueError, n_fits: int | None = None) -> str | None:

@@ -20,21 +20,23 @@ def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     """Fit the optimiser's surrogate to its past tasks; where that takes time, keep what was learned.
 
     A cached model is found by what it was made of (settings, space, tasks). If there is one of nearly the
-    same tasks, training goes on from its weights.
+    same tasks, training goes on from its weights. A task that is not complete may have more trials later:
+    it goes by the number that it has.
     """
     surrogate, ids = optimizer.surrogate, [task.id for task in optimizer.tasks]
     if archive is None or not surrogate.trained or not ids:
         optimizer.learn()
         return
     settings = _settings(surrogate, optimizer.space.describe())
-    stored = archive.models.get(settings, ids)
+    names = [task.id if task.complete else f"{task.id}+{len(task.trials)}" for task in optimizer.tasks]
+    stored = archive.models.get(settings, names)
     if stored is not None and _restored(surrogate, stored, ids):
         optimizer.learned = True
         return
-    near = archive.models.nearest(settings, ids)
+    near = archive.models.nearest(settings, names)
     earlier = clone(surrogate)
     optimizer.learn(earlier if near is not None and _restored(earlier, near, None) else None)
-    archive.models.put(settings, ids, surrogate.state())
+    archive.models.put(settings, names, surrogate.state())
 
 
 def _settings(surrogate: Surrogate, space: Any) -> dict[str, Any]:

@@ -12,19 +12,23 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Integral
 from typing import Any
 
 from joblib import effective_n_jobs
 from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
-from sktransfer._compat import all_fits_failed, enclosing_data
+from sktransfer._compat import all_fits_failed, enclosing_data, evaluate_by, split_arguments
+from sktransfer._evaluations import Evaluations, Rows, scores_of, trial_of
 from sktransfer._meta_model import learn
+from sktransfer._problem import describe_problem
+from sktransfer._progress import Progress
 from sktransfer._run_parts import busy_batch, failed_row, open_archive, parse_space, provenance, source
 from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
-from sktransfer.surrogates import check_surrogate, make_surrogate
+from sktransfer.surrogates import Surrogate, check_surrogate, make_surrogate
 from sktransfer.task import Task, Trial
 
 
@@ -34,11 +38,11 @@ class Run:
     Parameters
     ----------
     search : TransferSearchCV
-    X, y : the data passed to `fit`
+    X, y, params : what was passed to `fit`
     """
 
-    def __init__(self, search: Any, X: Any, y: Any):
-        self._search, self._X, self._y = search, X, y
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any]):
+        self._search, self._X, self._y, self._params = search, X, y, params
         self.archive: Archive | None = None
         self.optimizer: TransferOptimizer | None = None
         self.finished = False  # no further batch will come
@@ -49,51 +53,81 @@ class Run:
         self._selection = Selection((), ())
         self._failed: list[tuple[int, Proposal, float]] = []  # position, proposal, seconds of a fit
         self._failure: ValueError | None = None
-        self._folds: Any = None  # set where the search goes batch by batch
+        self._folds: Any = None
+        self.by_batches = False
         self._table: tuple | None = None
         self._archived = False
+        self._progress: Any = None  # what of this run is on disk
+        self._name = Task((), {})  # the id of the record, and when it all began
 
     def prepare(self, n_splits: int) -> None:
         """Check what the user gave, before anything is evaluated."""
         search, self._n_splits = self._search, n_splits
         self.space = parse_space(search.space, search.estimator)
         check_surrogate(search.surrogate)
+        if search.resume and search.archive is None:
+            raise ValueError("resume=True needs an archive to resume from, but archive=None.")
         self.archive = open_archive(search.archive)
         size = self.space.size
         self.whole_grid = self.space.grid() if size is not None and size <= search.n_iter else None
+        self.by_batches = self.whole_grid is None or search.timeout is not None
 
-    # -- the whole grid ------------------------------------------------------------------------
-
-    def evaluate_grid(self, evaluate_candidates: Any, **keywords: Any) -> None:
-        """One batch, in ParameterGrid's order, as GridSearchCV does it."""
-        assert self.whole_grid is not None
-        self.finished = True
-        batch = [Proposal(params, "grid") for params in self.whole_grid]
-        self._keep(batch, evaluate_candidates(self.whole_grid, more_results=provenance(batch), **keywords))
-
-    # -- batch by batch ------------------------------------------------------------------------
-
-    def start(self, folds: Any) -> None:
-        """Look at the data, ask the archive, make the optimiser."""
-        self._folds, self._begun = folds, time.monotonic()
-        search = self._search
+    def start(self, folds: Any, evaluate_candidates: Any) -> None:
+        """Look at the data, ask the archive for the past and for an earlier run, make the optimiser."""
+        self._folds, self._begun, search = folds, time.monotonic(), self._search
         self._n_iter = search.n_iter if self.whole_grid is None else len(self.whole_grid)
-        self._batch_size = search.batch_size or busy_batch(effective_n_jobs(search.n_jobs), self._n_splits)
-        if self.whole_grid is not None:
-            return  # a grid with a timeout: batch by batch in the grid's order
-        surrogate = make_surrogate(search.surrogate)
+        surrogate = self._checked_surrogate() if self.whole_grid is None else None
+        if surrogate is not None and surrogate.transfers:
+            self._selection = self._ask_archive()
+        seed = check_random_state(search.random_state).randint(2**31 - 1) if surrogate is not None else None
+        self._progress = self._look_for_progress(split_arguments(evaluate_candidates), seed)
+        self._selection = self._progress.selection
+        seed = seed if self._progress.seed is None else self._progress.seed
+        n_workers = effective_n_jobs(search.n_jobs)
+        size = search.batch_size or self._progress.batch_size or busy_batch(n_workers, self._n_splits)
+        self._batch_size = size
+        if surrogate is not None:
+            self.optimizer = TransferOptimizer(
+                self.space,
+                self._selection.tasks,
+                profile=self._profile,
+                surrogate=surrogate,
+                random_state=seed,
+            )
+        self._progress.begin(seed, size)
+        self._evaluations = evaluate_by(
+            evaluate_candidates,
+            lambda parallel: Evaluations(
+                parallel, self._n_splits, n_workers, self._known, self._report, self._progress.sync
+            ),
+        )
+
+    def _checked_surrogate(self) -> Surrogate:
+        surrogate = make_surrogate(self._search.surrogate)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".* has no past trials")  # the archive comes later
             surrogate.fit([])  # its parameters are the user's: a mistake there is an error, not a warning
-        if surrogate.transfers:
-            self._selection = self._ask_archive()
-        self.optimizer = TransferOptimizer(
-            self.space,
-            self._selection.tasks,
-            profile=self._profile,
-            surrogate=surrogate,
-            random_state=check_random_state(search.random_state).randint(2**31 - 1),
-        )
+        return surrogate
+
+    def _look_for_progress(self, split: tuple, seed: int | None) -> Progress:
+        search = self._search
+        if self.archive is None:
+            return Progress(None, {}, self._selection)
+        X, y, keywords = split
+        folds = self._folds.split(X, y, **keywords)
+        given = search.random_state if isinstance(search.random_state, Integral | None) else seed
+        about = describe_problem(search, self._X, self._y, self._params, self.space, folds, given)
+        progress = Progress(self.archive, about, self._selection)
+        if search.resume:
+            try:
+                progress.resume()
+            except Exception as error:
+                warnings.warn(
+                    f"{self.archive!r} could not be read ({error!r}); the search starts anew.", stacklevel=2
+                )
+        return progress
+
+    # -- batch by batch ------------------------------------------------------------------------
 
     @property
     def n_batches(self) -> int:
@@ -112,8 +146,7 @@ class Run:
         done = len(self.trials)
         n = min(self._batch_size, self._n_iter - done)
         if self.optimizer is None:
-            assert self.whole_grid is not None
-            return [Proposal(params, "grid") for params in self.whole_grid[done : done + n]]
+            return self.grid_batch(slice(done, done + n))
         try:
             if not self.optimizer.learned:
                 learn(self.optimizer, self.archive)
@@ -127,44 +160,41 @@ class Run:
             self.optimizer.surrogate = make_surrogate("random").fit([])
             return self.optimizer.propose(n)
 
+    def grid_batch(self, part: slice = slice(None)) -> list[Proposal]:
+        """The whole grid or a part of it, in ParameterGrid's order, as GridSearchCV does it."""
+        assert self.whole_grid is not None
+        return [Proposal(params, "grid") for params in self.whole_grid[part]]
+
     def evaluate(self, evaluate_candidates: Any, batch: list[Proposal], **keywords: Any) -> None:
-        """Cross-validate a batch and tell the optimiser; a batch of failures is no reason to stop."""
-        params, begun = [proposal.params for proposal in batch], time.perf_counter()
+        """Cross-validate a batch and report it. What comes of it is in `trials`, as soon as it is there."""
+        self._evaluations.batch = batch
+        params = [proposal.params for proposal in batch]
+        evaluate_candidates(params, cv=self._folds, more_results=provenance(batch), **keywords)
+
+    def evaluate_and_tell(self, evaluate_candidates: Any, batch: list[Proposal], **keywords: Any) -> None:
+        """Evaluate a batch and tell the optimiser; a batch of failures is no reason to stop."""
         try:
-            results = evaluate_candidates(params, cv=self._folds, more_results=provenance(batch), **keywords)
+            self.evaluate(evaluate_candidates, batch, **keywords)
         except ValueError as error:
             if all_fits_failed(error) is None:
                 raise
-            seconds = (time.perf_counter() - begun) / (len(batch) * self._n_splits)
-            self._keep_failures(batch, error, seconds)
-        else:
-            self._keep(batch, results)
+            self._failure = self._failure or error
+            first = len(self.trials) - len(batch)
+            for position, proposal in enumerate(batch, start=first):
+                self._failed.append((position, proposal, self.trials[position].fit_time))
         if self.optimizer is not None:
             for proposal, trial in zip(batch, self.trials[-len(batch) :], strict=True):
                 metrics = trial.metrics | {self._metric_name: trial.score}
                 self.optimizer.tell(proposal.params, trial.score, cost=trial.fit_time, metrics=metrics)
 
-    def _keep(self, batch: list[Proposal], results: Mapping[str, Any]) -> None:
-        prefix = "mean_test_"
-        means = {key.removeprefix(prefix): v for key, v in results.items() if key.startswith(prefix)}
-        metric = self._tuned_metric(means)
-        for row, proposal in enumerate(batch, start=len(results["params"]) - len(batch)):
-            # An error score that is a number would hide that a fit failed.
-            score = math.nan if self._broken[row] else means[metric][row]
-            facts = {
-                "std": float(results[f"std_test_{metric}"][row]),
-                "fit_time": float(results["mean_fit_time"][row]),
-                "metrics": {name: float(mean[row]) for name, mean in means.items() if name != metric},
-            }
-            self.trials.append(Trial.make(proposal.params, score, **facts))
-        self._origins += [proposal.origin for proposal in batch]
+    def _known(self, proposal: Proposal) -> Rows | None:
+        return self._progress.known(proposal.params, self._n_splits, self._search.return_train_score)
 
-    def _keep_failures(self, batch: list[Proposal], error: ValueError, seconds: float) -> None:
-        self._failure = self._failure or error
-        for proposal in batch:
-            self._failed.append((len(self.trials), proposal, seconds))
-            self.trials.append(Trial.make(proposal.params, math.nan, fit_time=seconds))
-        self._origins += [proposal.origin for proposal in batch]
+    def _report(self, proposal: Proposal, rows: Rows, is_new: bool) -> None:
+        trial = trial_of(proposal.params, rows, self._tuned_metric(scores_of(rows)))
+        self.trials.append(trial)
+        self._origins.append(proposal.origin)
+        self._progress.add(trial, rows, is_new, header=lambda: self._task([trial], [], False))
 
     def _tuned_metric(self, metrics: Mapping[str, Any]) -> str:
         """The metric that `refit` names, or the first."""
@@ -200,15 +230,13 @@ class Run:
             out[position * n_splits : position * n_splits] = [row] * n_splits
             for key, [value] in provenance([proposal]).items():
                 more[key].insert(position, value)
-        broken = [row["fit_error"] is not None for row in out]
-        self._broken = [any(broken[i * n_splits : (i + 1) * n_splits]) for i in range(len(candidates))]
         return candidates, n_splits, out, more
 
     def final_results(self, results: dict[str, Any], format_results: Any) -> dict[str, Any]:
         """The results, formatted once more after the last batch: it may have failed as a whole, and now
         scikit-learn may warn of scores that are not finite.
         """
-        return format_results(*self._table) if self._folds is not None and self._table else results
+        return format_results(*self._table) if self.by_batches and self._table else results
 
     # -- the archive ---------------------------------------------------------------------------
 
@@ -262,28 +290,25 @@ class Run:
 
     def task(self, complete: bool) -> Task:
         """The record of the trials so far."""
-        others = dict.fromkeys(metric for trial in self.trials for metric in trial.metrics)
+        return self._task(self.trials, self.trials, complete)
+
+    def _task(self, named_by: list[Trial], trials: list[Trial], complete: bool) -> Task:
+        others = dict.fromkeys(metric for trial in named_by for metric in trial.metrics)
         return Task.from_trials(
             self.space,
-            self.trials,
+            trials,
             self._profile_to_keep(),
             metrics=(self._metric_name, *others),
             versions=library_versions(),
             complete=complete,
+            id=self._name.id,
+            created=self._name.created,
+            resume=self._progress.facts(len(trials)) if self.archive is not None else None,
         )
 
     def archive_trials(self, complete: bool) -> str | None:
         """Write the record, once; a failure to write costs a warning and nothing else."""
-        ok = any(trial.status == "ok" for trial in self.trials)
-        if self.archive is None or self._archived or not ok:
+        if self._archived or self._progress is None:
             return None
         self._archived = True
-        try:
-            return self.archive.append(self.task(complete))
-        except Exception as error:
-            warnings.warn(
-                f"The trials could not be added to {self.archive!r}: {error}. The search itself is not "
-                "affected; give `archive` a writable directory, or None.",
-                stacklevel=3,
-            )
-            return None
+        return self._progress.finish(self.trials, record=lambda: self.task(complete))

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.model_selection import ParameterGrid
 
-from sktransfer.archive import Archive
+from sktransfer.archive import Archive, check_overlap
 from sktransfer.optimizer import Proposal
 from sktransfer.profile import check_keep
 from sktransfer.space import Space
@@ -30,6 +30,7 @@ def open_archive(archive: Any) -> Archive | None:
     if opened is None:
         return None
     check_keep(opened.keep)
+    check_overlap(opened.overlap)
     try:
         len(opened)
     except NotADirectoryError as error:

@@ -18,12 +18,14 @@ import numpy as np
 
 from sktransfer import _fingerprint as fp
 from sktransfer import _meta_features as mf
+from sktransfer._column_shapes import fingerprints
 from sktransfer._sketch import sketch
 
 MAX_CLASS_RATIOS = 50
 MAX_SAMPLE_COLUMNS = 200
 MIN_LANDMARK_ROWS = 6
 IDENTIFYING = 0.995  # see `DatasetProfile._needs_order`
+SAME_SHAPES = 0.5  # see `DatasetProfile.overlap`
 T = TypeVar("T")
 _no_hashes = partial(np.empty, 0, dtype=np.uint64)
 
@@ -53,6 +55,8 @@ class DatasetProfile:
     ordered_fingerprint, n_ordered : array of uint64, int
         The same with every cell tied to the place of its column. Rows of small whole numbers, such as
         word counts, resemble each other once the order of columns is ignored: `overlap` then uses these.
+    column_fingerprint : array of uint64
+        Hashes of the shapes of columns, blind to their units (see `_column_shapes`).
     enclosing : tuple of DatasetProfile
         Fingerprints of the data that these were taken from, if they are a part of a cross-validation:
         its other parts are none of these rows, and must not be learned from either.
@@ -84,6 +88,7 @@ class DatasetProfile:
     n_distinct: int = 0
     ordered_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
     n_ordered: int = 0
+    column_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
     enclosing: tuple[DatasetProfile, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     sketch: dict[str, Any] | None = field(default=None, repr=False)
@@ -109,7 +114,7 @@ class DatasetProfile:
         10
         """
         known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
-        for name in ("fingerprint", "ordered_fingerprint"):
+        for name in ("fingerprint", "ordered_fingerprint", "column_fingerprint"):
             if name in known:
                 known[name] = np.array(known[name], dtype=np.uint64)
         for name in ("class_ratios", "notes"):
@@ -126,7 +131,9 @@ class DatasetProfile:
 
         The data that either was taken from count as well; the largest share is returned. Exact if both
         have at most 1024 distinct rows. Otherwise the error shrinks with the number of the smaller set's
-        rows that both sketches cover: a thousand rows out of a million go unseen.
+        rows that both sketches cover: a thousand rows out of a million go unseen. All rows are taken to be
+        common if there are as many of them and at least half of the columns have the same shapes: then
+        they were rescaled, or columns were left out.
 
         Examples
         --------
@@ -138,6 +145,10 @@ class DatasetProfile:
         return max(one._own_overlap(two) for one in ours for two in theirs)
 
     def _own_overlap(self, other: DatasetProfile) -> float:
+        ours, theirs = self.column_fingerprint, other.column_fingerprint
+        alike = fp.sketch_overlap(ours, len(ours), theirs, len(theirs))
+        if self.n_rows == other.n_rows and alike >= SAME_SHAPES:
+            return 1.0
         ordered = len(self.ordered_fingerprint) and len(other.ordered_fingerprint)
         if ordered and (self._needs_order or other._needs_order):
             return fp.sketch_overlap(
@@ -205,7 +216,7 @@ def _rows_only(X: Any) -> DatasetProfile:
     """Nothing but the fingerprint."""
     look = _Attempts()
     table = _read(look, X)
-    hashes = look("take a fingerprint of the rows", lambda: _fingerprint(table)) or {}
+    hashes = look("take a fingerprint of the rows", lambda: fingerprints(table)) or {}
     return DatasetProfile("unsupervised", table.n_rows, **hashes)
 
 
@@ -215,7 +226,7 @@ def _look(X: Any, y: Any, keep: str) -> DatasetProfile:
     rows = mf.choose(table.n_rows, mf.MAX_ROWS)
     target = look("read y", lambda: mf.read_target(y, rows)) or mf.Target()
     look.notes += _remarks(table, target)
-    hashes = look("take a fingerprint of the rows", lambda: _fingerprint(table)) or {}
+    hashes = look("take a fingerprint of the rows", lambda: fingerprints(table)) or {}
     features, drawn = _meta_features(look, table, rows, target)
     sample = look("keep a sample", lambda: _sample(table, rows, target)) if keep == "sample" else None
     ratios = target.ratios if target.kind == "classification" else None
@@ -265,16 +276,6 @@ def _remarks(table: fp.Table, target: mf.Target) -> list[str]:
     if target.values is not None and not np.isfinite(target.values[:, 0]).all():
         remarks.append("y has missing values: rows without a target are left out.")
     return remarks
-
-
-def _fingerprint(table: fp.Table) -> dict[str, Any]:
-    if table.form == "unknown":
-        return {}
-    if table.is_kernel:
-        cells, n_cells = fp.sketch(fp.kernel_hashes(table))
-        return {"fingerprint": cells, "n_distinct": n_cells}
-    (free, n_free), (ordered, n_ordered) = map(fp.sketch, fp.row_hashes(table))
-    return {"fingerprint": free, "n_distinct": n_free, "ordered_fingerprint": ordered, "n_ordered": n_ordered}
 
 
 def _meta_features(

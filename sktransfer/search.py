@@ -55,6 +55,12 @@ class TransferSearchCV(BaseSearchCV):
         busy; a model-based search depends on it, so fix it where results must not depend on `n_jobs`.
     timeout : float or None, default=None
         Seconds after which no further batch is started.
+    resume : bool, default=False
+        Whether to go on from an earlier run of the same search, one that was killed as well as one that
+        ended: what it evaluated is not evaluated again, and the result is that of an uninterrupted run.
+        A larger `n_iter` goes on further. The same search is the one with the same data, estimator,
+        space, folds, scoring, surrogate and seed; if there is only a similar one, a warning says what
+        differs, and the search starts anew.
     random_state : int, RandomState instance or None, default=None
         Seed of the proposals.
 
@@ -107,6 +113,7 @@ class TransferSearchCV(BaseSearchCV):
         "surrogate": [str, Surrogate],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "timeout": [Interval(Real, 0, None, closed="right"), None],
+        "resume": ["boolean"],
         "random_state": ["random_state"],
     }
 
@@ -128,6 +135,7 @@ class TransferSearchCV(BaseSearchCV):
         surrogate: Any = "auto",
         batch_size: int | None = None,
         timeout: float | None = None,
+        resume: bool = False,
         random_state: Any = None,
     ):
         super().__init__(
@@ -147,6 +155,7 @@ class TransferSearchCV(BaseSearchCV):
         self.surrogate = surrogate
         self.batch_size = batch_size
         self.timeout = timeout
+        self.resume = resume
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)  # the estimator is not validated yet
@@ -166,7 +175,7 @@ class TransferSearchCV(BaseSearchCV):
         -------
         self : object
         """
-        self._run = run = Run(self, X, y)
+        self._run = run = Run(self, X, y, params)
         try:
             super().fit(X, y, **params)
             self.cv_results_: dict[str, Any] = run.final_results(self.cv_results_, self._format_results)
@@ -210,17 +219,18 @@ class TransferSearchCV(BaseSearchCV):
         run, level = self._run, CallbackLevel(callback_ctx)
         cv, n_splits = checked_cv(self, evaluate_candidates)
         run.prepare(n_splits)
-        if run.whole_grid is not None and self.timeout is None:
-            level = level.begin(self, "search", len(run.whole_grid) * n_splits, sequential=False)
-            run.evaluate_grid(evaluate_candidates, **level.keywords)
+        run.start(_FixedFolds(cv), evaluate_candidates)
+        if not run.by_batches:
+            run.finished, batch = True, run.grid_batch()
+            level = level.begin(self, "search", len(batch) * n_splits, sequential=False)
+            run.evaluate(evaluate_candidates, batch, **level.keywords)
             level.end(self)
             return
-        run.start(folds=_FixedFolds(cv))
         level = level.begin(self, "search", run.n_batches, sequential=True)
         while run.goes_on():
             batch = run.next_batch()
             below = level.begin(self, "batch", len(batch) * n_splits, sequential=False)
-            run.evaluate(evaluate_candidates, batch, **below.keywords)
+            run.evaluate_and_tell(evaluate_candidates, batch, **below.keywords)
             if below.end(self):
                 break
         run.check_any_succeeded()

@@ -81,6 +81,8 @@ class Task:
         False if the tuning was interrupted.
     format : int
         See `TASK_FORMAT`.
+    resume : dict or None
+        What ``resume=True`` goes by: digests of the problem, and the results of each fold.
 
     Examples
     --------
@@ -98,6 +100,7 @@ class Task:
     versions: dict[str, str] = field(default_factory=dict)
     complete: bool = True
     format: int = TASK_FORMAT
+    resume: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
         now = datetime.now(UTC)

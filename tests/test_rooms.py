@@ -43,11 +43,15 @@ ROOMS = {
 }
 # Private files beside a room that are part of it.
 HELPERS = {
+    "_column_shapes": "profile",
     "_fingerprint": "profile",
     "_meta_features": "profile",
     "_sketch": "profile",
+    "_evaluations": "search",
     "_meta_model": "search",
     "_optimizer_parts": "optimizer",
+    "_problem": "search",
+    "_progress": "search",
     "_run": "search",
     "_run_parts": "search",
     "_suggest": "search",

@@ -3,6 +3,6 @@
 from sktransfer.archive._archive import Archive
 from sktransfer.archive._errors import NewerFormatError, RecordError
 from sktransfer.archive._format import library_versions
-from sktransfer.archive._select import Selection
+from sktransfer.archive._select import Selection, check_overlap
 
-__all__ = ["Archive", "NewerFormatError", "RecordError", "Selection", "library_versions"]
+__all__ = ["Archive", "NewerFormatError", "RecordError", "Selection", "check_overlap", "library_versions"]

@@ -2,11 +2,13 @@
 
 ``tasks/<id>.joblib`` holds one record per finished tuning and never changes. There is no index and no
 lock: any number of processes may append and read at once, and merging two archives is copying files.
+``running/<id>.jsonl`` is the journal of a fit under way, or of one that was killed (see `_journal`).
 ``models/`` is a cache of what was trained on the records, and may be deleted.
 """
 
 from __future__ import annotations
 
+import heapq
 import os
 import warnings
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from sktransfer.archive import _files
 from sktransfer.archive._add import task_from_search
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
+from sktransfer.archive._journal import Journals
 from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import loads_plain, read_task
 from sktransfer.archive._select import Selection, select
@@ -39,10 +42,15 @@ class Archive:
         What `add` keeps of the data: a sketch from which no row can be read, or a sample of the rows.
     readonly : bool, default=False
         Whether to refuse to write.
+    overlap : {"exclude", "allow"} or float, default="exclude"
+        What `select` does with tasks that share rows with the data at hand: "exclude" refuses them,
+        "allow" hears them, and a number in [0, 1] is the share of common rows from which on a task is
+        refused. At 0 any row in common is one too many.
 
     Notes
     -----
-    Iterating gives the tasks by id, oldest first. They are shared within the process: do not edit the
+    Iterating gives the tasks by id, oldest first, and among them what searches left behind that were
+    killed, as incomplete tasks. They are shared within the process: do not edit the
     dicts in them. A file that is not a sound record is left out with a warning.
 
     Examples
@@ -56,19 +64,26 @@ class Archive:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] = "auto", *, keep: str = "sketch", readonly: bool = False
+        self,
+        path: str | os.PathLike[str] = "auto",
+        *,
+        keep: str = "sketch",
+        readonly: bool = False,
+        overlap: float | str = "exclude",
     ) -> None:
         self.path = path
         self.keep = keep
         self.readonly = readonly
+        self.overlap = overlap
 
-    def _key(self) -> tuple[str, str, bool]:
-        return os.fspath(self.path), self.keep, self.readonly
+    def _key(self) -> tuple[str, str, bool, float | str]:
+        return os.fspath(self.path), self.keep, self.readonly, self.overlap
 
     def __repr__(self) -> str:
-        path, keep, readonly = self._key()
+        path, keep, readonly, overlap = self._key()
         options = ", keep=" + repr(keep) if keep != "sketch" else ""
         options += ", readonly=True" if readonly else ""
+        options += ", overlap=" + repr(overlap) if overlap != "exclude" else ""
         return f"Archive({path!r}{options})"
 
     def __eq__(self, other: object) -> bool:
@@ -97,7 +112,9 @@ class Archive:
         return isinstance(id, str) and is_id(id) and self._file(id).is_file()
 
     def __iter__(self) -> Iterator[Task]:
-        return self._read_all(_files.record_files(self._tasks_directory()))
+        records = _files.record_files(self._tasks_directory())
+        left = self.running.tasks(at_work=False, without=[file.stem for file in records])
+        return heapq.merge(self._read_all(records), left, key=lambda task: task.id)
 
     def _read_all(self, files: list[Path]) -> Iterator[Task]:
         for file in files:
@@ -139,7 +156,9 @@ class Archive:
 
     __getitem__ = get
 
-    def select(self, space: Any = None, profile: Any = None, *, overlap: float | str = 0.01) -> Selection:
+    def select(
+        self, space: Any = None, profile: Any = None, *, overlap: float | str | None = None
+    ) -> Selection:
         """Find the past tasks that may speak about a problem.
 
         Parameters
@@ -150,8 +169,8 @@ class Archive:
         profile : DatasetProfile, its ``to_dict()``, a sequence of them or None
             The data at hand. A task that saw rows of any of them is refused; if it or these have no
             profile, that cannot be told, and the task is allowed.
-        overlap : float or "allow", default=0.01
-            Share of common rows from which on a task is refused.
+        overlap : {"exclude", "allow"}, float or None, default=None
+            As for `Archive`; None takes the archive's.
 
         Returns
         -------
@@ -168,7 +187,7 @@ class Archive:
         >>> selection.tasks, [reason for task, reason in selection.refused]
         ((), ['no parameter in common'])
         """
-        return select(self, space, profile, overlap)
+        return select(self, space, profile, self.overlap if overlap is None else overlap)
 
     @property
     def models(self) -> ModelStore:
@@ -180,6 +199,17 @@ class Archive:
         True
         """
         return ModelStore(_files.archive_directory(self.path) / "models", readonly=self.readonly)
+
+    @property
+    def running(self) -> Journals:
+        """The journals of the fits under way, and of those that were killed.
+
+        Examples
+        --------
+        >>> list(Archive("past").running.tasks())
+        []
+        """
+        return Journals(_files.archive_directory(self.path) / "running", readonly=self.readonly)
 
     # -- writing -------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ def write(path: Path, data: bytes) -> None:
             "The archive cannot be written to; give another path, or open it readonly",
             str(path.parent),
         ) from error
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def _write_aside(path: Path, data: bytes) -> None:
@@ -92,7 +92,7 @@ def _write_aside(path: Path, data: bytes) -> None:
         raise
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
     """Make the new name itself safe. Not every system can (Windows opens no directories)."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)

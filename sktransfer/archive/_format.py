@@ -196,6 +196,7 @@ def _task(record: dict) -> Task:
         versions=versions,
         complete=_typed(record, "complete", bool),
         format=record["format"],
+        resume=resume if type(resume := record.get("resume")) is dict else None,  # not in older records
     )
 
 

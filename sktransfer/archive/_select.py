@@ -15,6 +15,11 @@ from typing import Any
 from sktransfer.profile import DatasetProfile
 from sktransfer.task import Task
 
+EXCLUDED = 0.01
+"""Share of common rows from which on a task is refused. A few can be common by chance: rows of zeros."""
+
+ANY = 1e-12  # a share above zero, however small
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -40,11 +45,18 @@ class Selection:
 def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str) -> Selection:
     """Put each task to the rules; see `Archive.select`."""
     today = None if space is None else _description(space)
-    threshold, profiles = _threshold(overlap), _profiles(profile)
+    threshold, profiles = check_overlap(overlap), _profiles(profile)
     heard: list[Task] = []
     refused: list[tuple[Task, str]] = []
+    tasks = list(tasks)
+    continued = _continued(tasks)
     for task in tasks:
-        reason = _other_problem(task, today) or _no_success(task) or _shared_rows(task, profiles, threshold)
+        reason = (
+            _other_problem(task, today)
+            or _no_success(task)
+            or continued.get(task.id)
+            or _shared_rows(task, profiles, threshold)
+        )
         if reason:
             refused.append((task, reason))
         else:
@@ -52,13 +64,13 @@ def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str
     return Selection(tuple(heard), tuple(refused))
 
 
-def _threshold(overlap: float | str) -> float | None:
+def check_overlap(overlap: float | str) -> float | None:
     """The smallest share of rows that is too much; None if any share is allowed."""
-    if overlap == "allow":
-        return None
-    if not isinstance(overlap, Real) or isinstance(overlap, bool) or not 0 < overlap <= 1:
-        raise ValueError(f"overlap must be 'allow' or a number above 0 and up to 1, got {overlap!r}.")
-    return float(overlap)
+    if isinstance(overlap, str) and overlap in ("exclude", "allow"):
+        return EXCLUDED if overlap == "exclude" else None
+    if not isinstance(overlap, Real) or isinstance(overlap, bool) or not 0 <= overlap <= 1:
+        raise ValueError(f"overlap must be 'exclude', 'allow' or a number in [0, 1], got {overlap!r}.")
+    return max(float(overlap), ANY)
 
 
 def _description(space: Any) -> Mapping[str, Any]:
@@ -86,6 +98,22 @@ def _other_problem(task: Task, today: Mapping[str, Any] | None) -> str | None:
         # Without an estimator a name has no canonical form: then the names as declared are compared.
         common |= today["canonical"].keys() & task.space["canonical"].keys()
     return None if common else "no parameter in common"
+
+
+def _continued(tasks: list[Task]) -> dict[str, str]:
+    """Reasons for tasks that another one goes on from: of one search's stages only the longest counts."""
+    lengths = {task.id: len(task.trials) for task in tasks}
+    reasons: dict[str, str] = {}
+    for task in tasks:
+        earlier = (task.resume or {}).get("continues")
+        for id in earlier if isinstance(earlier, list) else ():
+            if not isinstance(id, str) or id not in lengths or id == task.id:
+                continue
+            if lengths[id] <= len(task.trials):
+                reasons[id] = f"continued in {task.id}"
+            else:
+                reasons[task.id] = f"continues {id}, which has more trials"
+    return reasons
 
 
 def _no_success(task: Task) -> str | None:

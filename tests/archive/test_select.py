@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from sktransfer.archive import Selection
+from sktransfer.archive import Archive, Selection
 from sktransfer.profile import DatasetProfile, profile
 from sktransfer.space import Space
 
@@ -180,10 +180,39 @@ def test_no_profile_today(rows):
     assert ids(rows.select()) == [task.id for task in rows]
 
 
-@pytest.mark.parametrize("overlap", ["yes", 0, -0.1, 1.5, True, float("nan"), None])
+def test_the_archive_says_what_is_too_much(rows):
+    X, y = data(0)
+    one_row = profile(np.vstack([X[:1], data(4, 399)[0]]), y)
+    for overlap, heard in [("exclude", True), (0, False), (1.0, True), ("allow", True), (0.0025, False)]:
+        opened = Archive(rows.path, overlap=overlap)
+        assert ("same" in ids(opened.select(profile=one_row))) is heard
+    assert ids(Archive(rows.path, overlap="allow").select(profile=profile(X, y))) == [t.id for t in rows]
+    assert ids(Archive(rows.path, overlap=1).select(profile=profile(X, y))) == [
+        "other",
+        "three_quarters",
+        "unknown",
+    ]
+    refused = reasons(Archive(rows.path, overlap="allow").select(profile=profile(X, y), overlap="exclude"))
+    assert "same" in refused
+
+
+@pytest.mark.parametrize("overlap", ["yes", -0.1, 1.5, True, float("nan"), [1]])
 def test_wrong_overlap(archive, overlap):
-    with pytest.raises(ValueError, match="overlap must be 'allow' or a number above 0 and up to 1"):
+    with pytest.raises(ValueError, match=r"overlap must be 'exclude', 'allow' or a number in \[0, 1\]"):
         archive.select(overlap=overlap)
+
+
+def test_of_a_search_that_was_continued_the_longest_counts(fill, make_task):
+    """Two stages of one search would count its trials twice."""
+    short, long = [({"C": 1.0}, 0.9)], [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.8)]
+    archive = fill(
+        a={"trials": short},
+        b={"trials": long, "resume": {"continues": ["a", "gone", 3]}},
+        c={"trials": short, "resume": {"continues": ["b"]}},
+        d={"trials": short, "resume": {"continues": "nonsense"}},
+    )
+    assert reasons(archive.select()) == {"a": "continued in b", "c": "continues b, which has more trials"}
+    assert ids(archive.select()) == ["b", "d"]
 
 
 STRANGE = [

@@ -1,0 +1,98 @@
+"""What a search is about, by content: two searches with the same digests would find the same.
+
+Everything that a result rests on has a digest of its own, so that a search that cannot be taken up again
+can say what differs. The budget (`n_iter`, `timeout`) and the workers are not among them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import joblib
+from sklearn.base import clone
+
+from sktransfer._values import describe
+from sktransfer.archive import Selection, library_versions
+from sktransfer.space import Space
+from sktransfer.task import Task
+
+SAME_DATA = frozenset({"the data", "the target", "the estimator"})
+"""Where one of these differs, it is another search, and no wonder."""
+
+
+def describe_problem(
+    search: Any, X: Any, y: Any, params: dict[str, Any], space: Space, folds: Any, seed: Any
+) -> dict[str, str | None]:
+    """Digests of everything that the result of a search depends on.
+
+    Parameters
+    ----------
+    search : TransferSearchCV
+    X, y, params
+        What `fit` was given.
+    space : Space
+    folds : list of (train, test)
+    seed : integer or None
+        None where `random_state` is None: then the earlier run's seed is as good as another.
+    """
+    tuned = search.refit if isinstance(search.refit, str) else None
+    judged = (search.scoring, tuned, search.error_score, search.return_train_score)
+    versions = library_versions()
+    content = {
+        "the data": X,
+        "the target": y,
+        "the fit parameters": {name: value for name, value in params.items() if value is not None},
+        "the estimator": clone(search.estimator),
+        # As text, because the order of the parameters counts.
+        "the space": json.dumps(space.describe()),
+        "the folds": folds,
+        "the scoring": judged,
+        "the surrogate": search.surrogate,
+        "batch_size": search.batch_size,
+        "random_state": None if seed is None else int(seed),
+        "the version of scikit-learn": versions.get("scikit-learn"),
+        "the version of sktransfer": versions.get("sktransfer"),
+    }
+    return {name: _digest(value) for name, value in content.items()}
+
+
+def _digest(value: Any) -> str | None:
+    """A hash of the content, the same in every process; None if the content cannot be seen."""
+    for view in (lambda: value, lambda: describe(value)):
+        try:
+            return joblib.hash(view(), coerce_mmap=True)
+        except Exception:  # a lambda, a lock, ...: its description names it, if only in this process
+            continue
+    return None
+
+
+def differences(problem: dict[str, str | None], task: Task) -> frozenset[str]:
+    """What differs between a problem and that of a past task."""
+    stored = (task.resume or {}).get("problem", {})
+    return frozenset(name for name, own in problem.items() if own is None or stored.get(name) != own)
+
+
+def past_of(task: Task, selection: Selection) -> tuple[Task, ...] | None:
+    """The past tasks that a search started from, as they were then; None if one is not there any more.
+
+    A task that was not finished then may have more trials by now: they are left out.
+    """
+    tasks = {other.id: other for other in selection.tasks}
+    tasks |= {other.id: other for other, _ in selection.refused}
+    found = []
+    stored: Any = (task.resume or {}).get("past")
+    if not isinstance(stored, list):
+        return None
+    for entry in stored:
+        try:
+            id, n_trials = entry
+            past = tasks[id]
+            if type(n_trials) is not int or not 0 < n_trials <= len(past.trials):
+                return None
+        except (TypeError, ValueError, KeyError):  # gone, or a record that somebody edited
+            return None
+        whole = n_trials == len(past.trials)
+        found.append(past if whole else replace(past, trials=past.trials[:n_trials], complete=False))
+    return tuple(found)

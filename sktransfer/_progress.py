@@ -1,0 +1,184 @@
+"""What a fit has on disk while it runs: the journal it writes, and the earlier run that it goes on from.
+
+A search that is taken up again proposes all over: its seed and its past are those of the earlier run, so the
+proposals are the same, and those whose results are known are not evaluated. What comes after them is
+therefore what would have come without the interruption.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sktransfer._evaluations import Rows, rows_from_plain, rows_to_plain
+from sktransfer._problem import SAME_DATA, differences, past_of
+from sktransfer._values import params_identity
+from sktransfer.archive import Archive, Selection
+from sktransfer.task import Task, Trial
+
+
+class Progress:
+    """The disk side of a run.
+
+    Parameters
+    ----------
+    archive : Archive or None
+    problem : dict
+        Digests of what the search is about, see `_problem.describe_problem`.
+    selection : Selection
+        Past tasks as they are now.
+    """
+
+    def __init__(self, archive: Archive | None, problem: dict[str, str | None], selection: Selection):
+        self._archive, self.problem, self.selection = archive, problem, selection
+        self.earlier: Task | None = None
+        self.seed: int | None = None
+        self.batch_size: int | None = None
+        self.n_new = 0
+        self._folds: list[list] = []
+        self._known: dict[frozenset, list[Any]] = defaultdict(list)
+        self._journal: Any = None
+        self._writes = False  # whether the journal can be written to
+        self._warned = False
+
+    # -- an earlier run ------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """Look for an earlier run of this problem; where there is only a similar one, say what differs."""
+        assert self._archive is not None
+        tasks = {task.id: task for task in self._archive.running.tasks()}
+        tasks |= {task.id: task for task in self._archive}
+        found = [task for task in tasks.values() if isinstance((task.resume or {}).get("problem"), dict)]
+        ranked = [(differences(self.problem, task), task) for task in found]
+        same = [task for differing, task in ranked if not differing]
+        usable = [task for task in same if past_of(task, self.selection) is not None]
+        if usable:
+            self._take_up(max(usable, key=lambda task: (len(task.trials), task.id)))
+            return
+        near = [(len(d), d, task.id) for d, task in ranked if d and not d & SAME_DATA]
+        near += [(1, frozenset({"the past tasks it started from"}), task.id) for task in same]
+        if near:
+            _, differing, id = min(near, key=lambda each: each[0])
+            warnings.warn(
+                f"resume=True: the search starts anew. The nearest one in the archive, {id}, differs in "
+                f"{', '.join(sorted(differing))}.",
+                stacklevel=2,
+            )
+
+    def _take_up(self, task: Task) -> None:
+        stored: dict[str, Any] = task.resume or {}
+        past = past_of(task, self.selection)
+        assert past is not None
+        later = tuple((other, "is newer than the search that is resumed") for other in self.selection.tasks)
+        later = tuple(pair for pair in later if pair[0].id not in {other.id for other in past})
+        heard = {other.id for other in past}
+        refused = tuple(pair for pair in self.selection.refused if pair[0].id not in heard)
+        self.earlier = task
+        self.selection = Selection(past, refused + later)
+        self.seed, self.batch_size = _whole(stored, "seed", 0), _whole(stored, "batch_size", 1)
+        for trial, rows in zip(task.trials, _listed(stored, "folds"), strict=False):
+            self._known[params_identity(trial.params)].append(rows)
+
+    def known(self, params: dict[str, Any], n_splits: int, train: bool) -> Rows | None:
+        """The results of a configuration in the earlier run, once."""
+        stored = self._known.get(params_identity(params)) if self._known else None
+        return rows_from_plain(stored.pop(0), n_splits, train) if stored else None
+
+    # -- the journal ---------------------------------------------------------------------------
+
+    def begin(self, seed: int | None, batch_size: int) -> None:
+        """Say what the run goes by, in case that it has to be taken up again."""
+        earlier = self.earlier
+        before = [] if earlier is None else [earlier.id, *_listed(earlier.resume, "continues")]
+        self._facts = {
+            "problem": self.problem,
+            "seed": seed,
+            "batch_size": batch_size,
+            "past": [[task.id, len(task.trials)] for task in self.selection.tasks],
+            "continues": before,
+        }
+        self._writes = self._archive is not None and not self._archive.readonly
+
+    def facts(self, n_trials: int) -> dict[str, Any] | None:
+        """What a record holds for a later run; None if the results of its folds could not be kept."""
+        if not n_trials:
+            return self._facts
+        return {**self._facts, "folds": self._folds} if len(self._folds) == n_trials else None
+
+    def add(self, trial: Trial, rows: Rows, is_new: bool, header: Callable[[], Task]) -> None:
+        """Note a finished candidate; `header` gives the record without trials, for the first one."""
+        self.n_new += is_new
+        if self._archive is None:
+            return
+        try:
+            folds = rows_to_plain(rows)
+            self._folds.append(folds)
+            if self._writes:
+                self._journal = self._journal or self._archive.running.start(header())
+                self._journal.add(trial, folds)
+        except Exception as error:
+            self._give_up(error)
+
+    def sync(self) -> None:
+        """Put on disk what was noted."""
+        if self._writes:
+            try:
+                self._journal.sync()
+            except Exception as error:
+                self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        self._writes = False
+        self._warn(error)
+
+    # -- the record ----------------------------------------------------------------------------
+
+    def finish(self, trials: Sequence[Trial], record: Callable[[], Task]) -> str | None:
+        """Append the record, then remove the journal; the id of the record, None if there is none."""
+        if self._archive is None:
+            return None
+        try:
+            if not any(trial.status == "ok" for trial in trials):
+                self._clear()  # nobody could learn from it
+                return None
+            if self.earlier is not None and not self.n_new and self.earlier.id in self._archive:
+                if not self._archive.readonly:
+                    self._archive.running.discard(self.earlier.id)  # killed between record and journal
+                return self.earlier.id  # all of it is there already
+            id = self._archive.append(record())
+            self._clear()
+            return id
+        except Exception as error:
+            self._warn(error)  # what is in the journal is not lost
+            return None
+
+    def _clear(self) -> None:
+        if self._journal is not None:
+            self._journal.remove()
+        if self.earlier is not None and len(self.earlier.trials) <= len(self._folds):
+            assert self._archive is not None
+            self._archive.running.discard(self.earlier.id)  # if that was a journal
+
+    def _warn(self, error: Exception) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                f"The trials could not be added to {self._archive!r}: {error}. The search itself is not "
+                "affected; give `archive` a writable directory, or None.",
+                stacklevel=4,
+            )
+
+
+# A record may have been edited by anybody, and its fields can be anything.
+
+
+def _listed(facts: dict[str, Any] | None, name: str) -> list:
+    found = (facts or {}).get(name)
+    return found if isinstance(found, list) else []
+
+
+def _whole(facts: dict[str, Any], name: str, least: int) -> int | None:
+    found = facts.get(name)
+    return found if type(found) is int and least <= found < 2**31 else None

@@ -1,0 +1,262 @@
+"""Journals: every finished candidate on disk, a damaged line costs that line, nobody's file runs wild."""
+
+import errno
+import json
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import warnings
+
+import pytest
+
+from sktransfer.archive import Archive, NewerFormatError, RecordError, _journal
+from sktransfer.archive._journal import read_journal
+from sktransfer.profile import profile
+from sktransfer.task import Task, Trial
+
+N = 6
+TRIALS = [Trial.make({"C": float(i)}, 0.5 + i / 7, std=0.1, fit_time=0.01 * i) for i in range(N)]
+FOLDS = [[[0.1, 0.2, 10, None, i / 3, None]] for i in range(N)]
+
+
+def begun(archive, id="begun", n=N, **facts):
+    """A journal of `n` trials, as a fit leaves it when it is killed."""
+    facts = {"resume": {"problem": {}}} | facts
+    journal = archive.running.start(Task.from_trials({"C": [0.0, 10.0]}, [], id=id, **facts))
+    for trial, folds in zip(TRIALS[:n], FOLDS[:n], strict=True):
+        journal.add(trial, folds)
+        journal.sync()
+    return journal
+
+
+def dead(path):
+    """Rewrite a journal as if somebody else had written it."""
+    first, second, *lines = [line for line in path.read_bytes().split(b"\n") if line]
+    assert first == second
+    header = json.loads(first.partition(b" ")[2])
+    header["writer"]["pid"] = 2**22 + 1  # above the largest that Linux gives out
+    path.write_bytes(_journal._line(header) * 2 + b"".join(b"\n" + line + b"\n" for line in lines))
+
+
+@pytest.fixture
+def killed(archive):
+    path = begun(archive).path
+    dead(path)
+    return path
+
+
+def test_round_trip(archive):
+    task, at_work = read_journal(begun(archive, profile=profile([[1.0], [2.0], [3.0]])).path)
+    assert at_work
+    assert list(task.trials) == TRIALS
+    assert task.resume["folds"] == FOLDS
+    assert not task.complete
+    assert task.profile["n_rows"] == 3
+
+
+def test_nothing_is_written_before_the_first_candidate(archive):
+    begun(archive, n=0)
+    assert not archive.path.exists()
+
+
+def test_what_a_killed_fit_left_counts(archive, killed, make_task):
+    archive.append(make_task(id="after"))
+    archive.append(make_task(id="zero"))
+    assert [task.id for task in archive] == ["after", "begun", "zero"]
+    assert [task.id for task in archive.select().tasks] == ["after", "begun", "zero"]
+    assert len(archive) == 2  # records
+
+
+def test_what_is_still_going_on_does_not(archive):
+    begun(archive)
+    assert list(archive) == []
+    assert [task.id for task in archive.running.tasks()] == ["begun"]
+
+
+def test_nothing_counts_twice(archive, killed):
+    archive.append(Task.from_trials({"C": [0.0, 10.0]}, TRIALS[:3], id="begun"))
+    assert [len(task.trials) for task in archive] == [3]
+
+
+@pytest.mark.parametrize(
+    ("change", "at_work"),
+    [
+        ({}, True),
+        ({"host": "elsewhere"}, False),
+        ({"pid": 2**22 + 1}, False),
+        ({"pid": -1}, False),
+        ({"pid": "1"}, False),
+        ({"started": "another boot/1"}, False),
+    ],
+)
+def test_who_is_at_work(change, at_work):
+    writer = _journal._writer(os.getpid()) | change
+    assert _journal._is_at_work(writer) is at_work
+    assert not _journal._is_at_work(None)
+
+
+def test_a_process_that_lives_and_one_that_does_not(archive):
+    script = """
+        import sys
+        from sktransfer import Archive
+        from sktransfer.task import Task, Trial
+        journal = Archive(sys.argv[1]).running.start(Task.from_trials({"C": [1, 2]}, [], id="other"))
+        journal.add(Trial.make({"C": 1}, 0.5), [])
+        journal.sync()
+        print("written", flush=True)
+        sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(archive.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"written\n"
+        if os.name == "posix":
+            assert list(archive) == []
+        process.kill()
+        process.wait()
+        assert [task.id for task in archive] == ["other"]
+
+
+def sound_trials(path, originals):
+    """The trials that are read; each of them must be one of the originals, at its place."""
+    try:
+        task, _ = read_journal(path)
+    except RecordError:
+        return None
+    assert all(trial in originals for trial in task.trials)
+    assert [trial.params["C"] for trial in task.trials] == sorted(trial.params["C"] for trial in task.trials)
+    return len(task.trials)
+
+
+def test_cut_off_at_each_byte(killed):
+    data = killed.read_bytes()
+    ends = [i for i, byte in enumerate(data) if byte == 10][1::2]
+    assert len(ends) == N + 2
+    for length in range(len(data)):
+        killed.write_bytes(data[:length])
+        whole = sum(end <= length for end in ends)  # the newline itself does not matter
+        assert sound_trials(killed, TRIALS) == (max(0, whole - 2) if whole else None)
+
+
+def test_damage_costs_one_line(killed):
+    data, generator = killed.read_bytes(), random.Random(0)
+    trials_begin = data.index(b'{"n":')
+    for _ in range(2000):
+        position = generator.randrange(len(data))
+        byte = generator.choice([b for b in range(256) if b != data[position]])
+        killed.write_bytes(data[:position] + bytes([byte]) + data[position + 1 :])
+        left = sound_trials(killed, TRIALS)
+        assert left is not None and left >= (N if position < trials_begin - 20 else N - 1)
+
+
+def test_much_damage_gives_sound_trials_or_an_error(killed):
+    data, generator = killed.read_bytes(), random.Random(1)
+    for _ in range(300):
+        damaged = bytearray(data)
+        for _ in range(generator.randrange(1, 40)):
+            damaged[generator.randrange(len(damaged))] = generator.randrange(256)
+        killed.write_bytes(bytes(damaged))
+        sound_trials(killed, TRIALS)
+
+
+@pytest.mark.parametrize(
+    ("payloads", "words"),
+    [
+        ([], "header is damaged"),
+        ([{"n": 0}], "header is damaged"),
+        ([{"journal": 1}], "no task"),
+        ([{"journal": 1, "task": {"format": 1}}], "'id' is missing"),
+        ([{"journal": 9, "task": {}}], "format 9"),
+        ([[]], "header is damaged"),
+    ],
+)
+def test_sound_lines_that_are_no_journal(archive, killed, payloads, words):
+    killed.write_bytes(b"".join(map(_journal._line, payloads)))
+    with pytest.raises(RecordError, match=words):
+        read_journal(killed)
+    with pytest.warns(UserWarning, match=r"Skipped .*begun\.jsonl"):
+        assert list(archive) == []
+
+
+def test_a_newer_format_is_said(killed):
+    killed.write_bytes(_journal._line({"journal": 2, "task": {}}))
+    with pytest.raises(NewerFormatError):
+        read_journal(killed)
+
+
+@pytest.mark.parametrize("text", [b"[" * 10**6, b'{"n":' + b"1" * 10**5 + b"}", b"nonsense", b"\xff\xfe"])
+def test_lines_that_are_hard_to_read(killed, text):
+    line = _journal._checksum(text) + b" " + text + b"\n"
+    killed.write_bytes(line + killed.read_bytes())
+    assert sound_trials(killed, TRIALS) == N
+
+
+def test_a_file_that_would_take_much_memory(killed, monkeypatch):
+    text = b"[" + b"[]," * _journal.MAX_VALUES + b"[]]"
+    killed.write_bytes(_journal._checksum(text) + b" " + text + b"\n")
+    with pytest.raises(RecordError, match="values"):
+        read_journal(killed)
+    monkeypatch.setattr(_journal, "MAX_BYTES", 1000)
+    with pytest.raises(RecordError, match="larger"):
+        read_journal(killed)
+
+
+def test_not_a_regular_file(archive, killed):
+    killed.unlink()
+    killed.mkdir()
+    with pytest.raises(RecordError, match="regular"):
+        read_journal(killed)
+
+
+def test_names_that_are_no_ids(archive, killed):
+    (killed.parent / "..x.jsonl").write_bytes(b"")
+    (killed.parent / "a b.jsonl").write_bytes(b"")
+    (killed.parent / "notes.txt").write_bytes(b"")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [task.id for task in archive] == ["begun"]
+
+
+def test_another_name(killed):
+    other = killed.with_name("other.jsonl")
+    killed.rename(other)
+    with pytest.raises(RecordError, match="not the name of the file"):
+        read_journal(other)
+
+
+def test_a_removed_journal_does_not_come_back_without_its_header(archive):
+    journal = begun(archive)
+    journal.path.unlink()
+    journal.add(TRIALS[0], FOLDS[0])
+    with pytest.raises(FileNotFoundError):
+        journal.sync()
+
+
+def test_a_disk_that_is_full(archive, monkeypatch):
+    journal = begun(archive, n=2)
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    journal.add(TRIALS[2], FOLDS[2])
+    with pytest.raises(OSError, match="space"):
+        journal.sync()
+    assert len(read_journal(journal.path)[0].trials) >= 2
+
+
+def test_discard(archive, killed):
+    at_work = begun(archive, id="at_work").path
+    for id in ("begun", "at_work", "never"):
+        archive.running.discard(id)
+    assert not killed.exists()
+    assert at_work.exists()
+
+
+def test_readonly(archive, killed):
+    with pytest.raises(PermissionError):
+        Archive(archive.path, readonly=True).running.start(Task.from_trials({"C": [1, 2]}, []))
+    with pytest.raises(PermissionError):
+        Archive(archive.path, readonly=True).running.discard("begun")
+    assert [task.id for task in Archive(archive.path, readonly=True)] == ["begun"]
