@@ -149,6 +149,11 @@ class Task:
         )
 
     @property
+    def n_trials(self) -> int:
+        """Number of trials, also those that failed."""
+        return len(self.trials)
+
+    @property
     def scores(self) -> np.ndarray:
         """Scores in the order of the trials, NaN where a trial failed; shape (n_trials,)."""
         return np.array([trial.score for trial in self.trials], dtype=float)

@@ -2,7 +2,8 @@
 
 ``tasks/<id>.joblib`` holds one record per finished tuning and never changes. There is no index and no
 lock: any number of processes may append and read at once, and merging two archives is copying files.
-``models/`` is a cache of what was trained on the records, and may be deleted.
+``models/`` is a cache of what was trained on the records, and ``index/`` one of what they are about; both may
+be deleted. An archive at an address (``s3://...``) works on a local copy; see `_remote`.
 """
 
 from __future__ import annotations
@@ -18,13 +19,17 @@ from sktransfer.archive import _files
 from sktransfer.archive._add import task_from_search
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
+from sktransfer.archive._index import StoredTask, heads
 from sktransfer.archive._models import ModelStore
-from sktransfer.archive._reader import loads_plain, read_task
-from sktransfer.archive._select import Selection, select
+from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
+from sktransfer.archive._remote import Remote, check_installed, is_remote
+from sktransfer.archive._select import Selection, is_other_problem, select
+from sktransfer.archive._table import is_table, task_from_table
+from sktransfer.archive._upkeep import Upkeep
 from sktransfer.task import Task
 
 
-class Archive:
+class Archive(Upkeep):
     """Past tunings on disk.
 
     Making one touches no file; a directory that does not exist is an empty archive, and is made by the
@@ -34,7 +39,8 @@ class Archive:
     ----------
     path : str or os.PathLike, default="auto"
         The directory. "auto" is the user's own archive: what the environment variable
-        ``SKTRANSFER_ARCHIVE`` says, or a folder in the user's data directory.
+        ``SKTRANSFER_ARCHIVE`` says, or a folder in the user's data directory. Also an address that
+        fsspec knows, such as ``s3://bucket/past`` (``pip install 'sktransfer[remote]'``).
     keep : {"sketch", "sample"}, default="sketch"
         What `add` keeps of the data: a sketch from which no row can be read, or a sample of the rows.
     readonly : bool, default=False
@@ -61,6 +67,8 @@ class Archive:
         self.path = path
         self.keep = keep
         self.readonly = readonly
+        if is_remote(path):
+            check_installed(os.fspath(path))
 
     def _key(self) -> tuple[str, str, bool]:
         return os.fspath(self.path), self.keep, self.readonly
@@ -79,14 +87,28 @@ class Archive:
 
     # -- reading -------------------------------------------------------------------------------
 
+    def _directory(self) -> Path:
+        return _files.archive_directory(self.path)
+
     def _tasks_directory(self) -> Path:
-        return _files.archive_directory(self.path) / "tasks"
+        return self._directory() / "tasks"
+
+    def _remote(self) -> Remote | None:
+        path = os.environ.get(_files.VARIABLE, "") if self.path == "auto" else self.path
+        return Remote(os.fspath(path)) if is_remote(path) else None
+
+    def _refresh(self) -> None:
+        """Fetch what is new at the address, if the archive is at one."""
+        remote = self._remote()
+        if remote is not None:
+            remote.refresh(MAX_BYTES)
 
     def _file(self, id: str) -> Path:
         return self._tasks_directory() / (id + _files.SUFFIX)
 
     def __len__(self) -> int:
         """Number of record files; none of them is opened."""
+        self._refresh()
         return len(_files.record_files(self._tasks_directory()))
 
     def __bool__(self) -> bool:
@@ -94,9 +116,11 @@ class Archive:
         return True
 
     def __contains__(self, id: object) -> bool:
+        self._refresh()
         return isinstance(id, str) and is_id(id) and self._file(id).is_file()
 
     def __iter__(self) -> Iterator[Task]:
+        self._refresh()
         return self._read_all(_files.record_files(self._tasks_directory()))
 
     def _read_all(self, files: list[Path]) -> Iterator[Task]:
@@ -106,9 +130,22 @@ class Archive:
             except FileNotFoundError:  # removed by somebody since the directory was listed
                 continue
             except RecordError as error:
-                warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=2)
+                _warn_skipped(error)
             else:
                 yield task
+
+    def _candidates(self, space: Any, profile: Any) -> Iterator[Task]:
+        """Tasks for `select`; trials and profile are read of those only where they may matter."""
+        self._refresh()
+        for file, head in heads(self._directory(), write=not self.readonly):
+            if isinstance(head, RecordError):
+                _warn_skipped(head)
+                continue
+            stored = StoredTask.of(head, file)
+            if profile is None or is_other_problem(stored, space):
+                yield stored
+            else:
+                yield from self._read_all([file])
 
     def get(self, id: str) -> Task:
         """Return the task of this id.
@@ -131,6 +168,7 @@ class Archive:
         KeyError: "There is no task '2001' in the archive ..."
         """
         if is_id(id):
+            self._refresh()
             try:
                 return read_task(self._file(id))
             except FileNotFoundError:
@@ -168,7 +206,7 @@ class Archive:
         >>> selection.tasks, [reason for task, reason in selection.refused]
         ((), ['no parameter in common'])
         """
-        return select(self, space, profile, overlap)
+        return select(self._candidates(space, profile), space, profile, overlap)
 
     @property
     def models(self) -> ModelStore:
@@ -179,7 +217,7 @@ class Archive:
         >>> Archive("past", readonly=True).models.get({"surrogate": "A"}, ["t1"]) is None
         True
         """
-        return ModelStore(_files.archive_directory(self.path) / "models", readonly=self.readonly)
+        return ModelStore(self._directory() / "models", readonly=self.readonly)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -217,24 +255,38 @@ class Archive:
         data = _files.dump(record)
         # What is written must be readable, and the reader is the one to say so.
         record_to_task(loads_plain(data), f"task {task.id!r}")
+        self._refresh()
         file = self._file(task.id)
-        if file.exists():
+        if os.path.lexists(file):
             self._check_same(file, record)
         else:
-            _files.write(file, data)
+            self._write(task.id, data)
         return task.id
 
-    def add(self, search: Any, X: Any, y: Any = None) -> str:
-        """Append what a fitted search found, such as a GridSearchCV of the past.
+    def _write(self, id: str, data: bytes) -> None:
+        """Put the bytes of a record in their place."""
+        file, remote = self._file(id), self._remote()
+        if remote is not None:
+            remote.write(file.name, data)
+        _files.write(file, data)
+
+    def add(self, search: Any, X: Any = None, y: Any = None, **table: Any) -> str:
+        """Append what a fitted search found, such as a GridSearchCV of the past, or a table of trials.
 
         Parameters
         ----------
-        search : fitted search
+        search : fitted search or table
             GridSearchCV, RandomizedSearchCV, their halving versions, or anything with ``cv_results_``,
             ``estimator`` and one of ``param_grid``, ``param_distributions``, ``space``. Of a halving
             search only the candidates with the most resources count.
+            A table is a DataFrame, a dict of columns or a list of dicts: one row per trial, with the
+            parameters, a ``score`` to be maximised and, where known, ``std`` and ``fit_time``; or
+            what ``DataFrame(search.cv_results_)`` makes.
         X, y
-            The data it was fitted to.
+            The data it was fitted to. A table may go without; nobody can tell then whose rows it saw.
+        **table
+            For a table only: ``estimator``, without which its parameters have no owner, ``space``, by
+            default the values that occur, ``score``, the column of the score, and ``metric``, its name.
 
         Returns
         -------
@@ -258,6 +310,10 @@ class Archive:
         3
         """
         self._check_writable()
+        if is_table(search):
+            return self.append(task_from_table(search, X, y, keep=self.keep, **table))
+        if table:
+            raise TypeError(f"{', '.join(table)}: a search says that itself; this is for tables only.")
         return self.append(task_from_search(search, X, y, keep=self.keep))
 
     def _check_writable(self) -> None:
@@ -272,3 +328,7 @@ class Archive:
             same = False
         if not same:
             raise ValueError(f"There is another record of this id: {file}. A record is never overwritten.")
+
+
+def _warn_skipped(error: RecordError) -> None:
+    warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=3)

@@ -52,6 +52,11 @@ def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str
     return Selection(tuple(heard), tuple(refused))
 
 
+def is_other_problem(task: Task, space: Any) -> bool:
+    """Whether a task is refused for what it was about, whatever its trials and its data."""
+    return space is not None and _other_problem(task, _description(space)) is not None
+
+
 def _threshold(overlap: float | str) -> float | None:
     """The smallest share of rows that is too much; None if any share is allowed."""
     if overlap == "allow":
