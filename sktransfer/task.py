@@ -154,6 +154,11 @@ class Task:
         return len(self.trials)
 
     @property
+    def succeeded(self) -> bool:
+        """Whether any trial has a score."""
+        return any(math.isfinite(trial.score) for trial in self.trials)
+
+    @property
     def scores(self) -> np.ndarray:
         """Scores in the order of the trials, NaN where a trial failed; shape (n_trials,)."""
         return np.array([trial.score for trial in self.trials], dtype=float)

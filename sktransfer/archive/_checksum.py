@@ -16,6 +16,9 @@ from sktransfer._values import Plain
 FIELD, _KIND, _DIGITS = "checksum", "blake2b:", 32
 # SHORT_BINUNICODE and MEMOIZE of name and value, then SETITEMS or SETITEM, and STOP.
 _END = re.compile(rb"\x8c\x08checksum\x94\x8c\x28blake2b:([0-9a-f]{32})\x94[us]\.\Z")
+_FIRST_FIELDS = frozenset(
+    ["trials", "space", "metrics", "profile", "id", "created", "versions", "complete", "format"]
+)
 _AFTER = len(b"\x94u.")
 
 
@@ -44,6 +47,21 @@ def check(data: bytes, record: Any) -> None:
         end = _END.search(data)
         if end is None or end[1] != _digest(data):
             raise ValueError("its checksum does not fit: it was damaged, or edited by hand")
+
+
+def is_sealed(data: bytes) -> bool:
+    """Whether the bytes end in a checksum, right or wrong."""
+    return _END.search(data) is not None
+
+
+def check_unsealed(data: bytes, record: Any) -> None:
+    """Raise a ValueError for a record without a checksum, unless it is from before there was one.
+
+    Those have exactly the fields of that time. One that has another has lost its checksum: damage may
+    have struck the name and the value of that very field.
+    """
+    if type(record) is dict and not is_sealed(data) and not record.keys() <= _FIRST_FIELDS:
+        raise ValueError("it has no checksum, but it is not of the time when there was none")
 
 
 def _digest(data: bytes) -> bytes:

@@ -17,11 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sktransfer.archive import _files
+from sktransfer.archive import _checksum, _files
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import _check_space, is_id
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
-from sktransfer.task import Task, Trial
+from sktransfer.task import Task
 
 INDEX_FORMAT = 1
 """Raised when the columns change: an index of another format is not used, and written anew."""
@@ -79,11 +79,9 @@ class StoredTask(Task):
         return len(self.trials) if "trials" in self.__dict__ else self._head.n_trials
 
     @property
-    def best(self) -> Trial | None:
-        """The trial with the highest score; that there is none is known without reading."""
-        if "trials" not in self.__dict__ and not self._head.n_ok:
-            return None
-        return super().best
+    def succeeded(self) -> bool:
+        """Whether any trial did, which is known without reading them."""
+        return self._head.n_ok > 0 if "trials" not in self.__dict__ else super().succeeded
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, StoredTask):
@@ -215,7 +213,8 @@ def _read_index(directory: Path) -> dict[str, Head]:
             return {}
         if file.stat().st_size > MAX_BYTES:
             return {}
-        return _from_plain(loads_plain(file.read_bytes()))
+        data = file.read_bytes()
+        return _from_plain(loads_plain(data)) if _checksum.is_sealed(data) else {}
     except Exception:  # a stranger's file can hold any plain data, in any shape
         return {}
 

@@ -124,9 +124,11 @@ def _read_bytes(path: Path, facts: os.stat_result) -> bytes:
 
 def _plain(data: bytes, path: Path) -> Any:
     try:
-        return loads_plain(data)
+        record = loads_plain(data)
+        _checksum.check_unsealed(data, record)
     except ValueError as error:
         raise RecordError(path, str(error)) from None
+    return record
 
 
 def loads_plain(data: bytes) -> Any:

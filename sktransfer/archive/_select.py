@@ -94,7 +94,7 @@ def _other_problem(task: Task, today: Mapping[str, Any] | None) -> str | None:
 
 
 def _no_success(task: Task) -> str | None:
-    return "no successful trial" if task.best is None else None
+    return None if task.succeeded else "no successful trial"
 
 
 def _shared_rows(task: Task, profiles: list[DatasetProfile], threshold: float | None) -> str | None:

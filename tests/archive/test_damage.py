@@ -2,6 +2,7 @@
 
 import os
 import warnings
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -18,15 +19,15 @@ def sealed(make_task):
 
 
 def read(data):
-    """What the bytes are read as: the record, or None."""
+    """What the bytes are read as: the task, or None."""
     try:
-        return _reader.loads_plain(data)
-    except ValueError:
+        return _reader.task_of(data, Path("one.joblib"))
+    except RecordError:
         return None
 
 
 def test_each_truncation_is_noticed(sealed):
-    assert read(sealed)["id"] == "one"
+    assert read(sealed).id == "one"
     assert [n for n in range(len(sealed)) if read(sealed[:n]) is not None] == []
 
 
@@ -36,6 +37,11 @@ def test_each_byte_counts(sealed):
         changed = bytearray(sealed)
         changed[place] ^= 0x01
         assert read(bytes(changed)) is None, place
+
+
+def test_a_record_that_lost_its_checksum(sealed):
+    """Name and value of the field damaged at once: it must not pass for one that never had any."""
+    assert read(sealed.replace(b"checksum", b"chocksum").replace(b"blake2b:", b"blaze2b:")) is None
 
 
 def test_2000_random_changes(sealed):
