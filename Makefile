@@ -16,7 +16,7 @@ CONFIG  := setup.cfg pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest lint bench-plain bench-transfer papers clean
+.PHONY: help demo test test-oldest lint bench-plain bench-transfer bench-archive papers clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -47,6 +47,9 @@ bench-transfer: $(VENV)/.installed-bench  ## transfer: first trials, proteins, a
 
 papers: $(VENV)/.installed-bench  ## the papers' own experiments at reduced size (within an hour)
 	$(THREADS) $(VENV)/bin/python -m benchmarks.papers all --quick
+
+bench-archive: $(VENV)/.installed-bench  ## ten thousand records, and many writers
+	$(THREADS) $(VENV)/bin/python -m benchmarks.archive --report docs/results/archive.md
 
 clean:  ## remove the environments in this folder, caches and builds
 	rm -rf .venv .venv-oldest build dist sktransfer.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -84,7 +84,7 @@ def source(
     return {
         "id": task.id,
         "created": task.created,
-        "n_trials": len(task.trials),
+        "n_trials": task.n_trials,
         "similarity": similarity,
         "basis": basis,
         "n_used": n_used,

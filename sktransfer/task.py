@@ -152,6 +152,22 @@ class Task:
         )
 
     @property
+    def n_trials(self) -> int:
+        """Number of trials, also those that failed."""
+        return len(self.trials)
+
+    @property
+    def continues(self) -> list[str]:
+        """Ids of the tasks that this one goes on from, whose trials it holds as well."""
+        earlier = (self.resume or {}).get("continues")
+        return [id for id in earlier if isinstance(id, str)] if isinstance(earlier, list) else []
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether any trial has a score."""
+        return any(math.isfinite(trial.score) for trial in self.trials)
+
+    @property
     def scores(self) -> np.ndarray:
         """Scores in the order of the trials, NaN where a trial failed; shape (n_trials,)."""
         return np.array([trial.score for trial in self.trials], dtype=float)

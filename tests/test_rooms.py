@@ -30,7 +30,7 @@ ROOMS = {
     "encoders": ("profile _torch", "numpy sklearn torch"),
     "surrogates": ("scores encoders profile _torch", "numpy scipy sklearn torch"),
     "acquisition": ("surrogates space", ARRAYS),
-    "archive": ("task space profile _values", "numpy sklearn joblib"),
+    "archive": ("task space profile _values", "numpy sklearn joblib fsspec"),
     "optimizer": ("space profile surrogates acquisition task scores _values", ARRAYS),
     "search": (EVERY_ROOM, PLAIN),
     "inspection": ("", "numpy sklearn matplotlib"),
@@ -57,7 +57,7 @@ HELPERS = {
     "_suggest": "search",
 }
 # Never at module level, so that `import sktransfer` neither needs nor waits for them.
-LAZY = {"matplotlib", "pandas", "pytest"}
+LAZY = {"fsspec", "matplotlib", "pandas", "pytest"}
 PRIVATE_SKLEARN = "_compat"
 # Not a way into a room: anybody may ask for the version.
 ALWAYS = {"__version__"}

@@ -4,5 +4,16 @@ from sktransfer.archive._archive import Archive
 from sktransfer.archive._errors import NewerFormatError, RecordError
 from sktransfer.archive._format import library_versions
 from sktransfer.archive._select import Selection, check_overlap
+from sktransfer.archive._share import Received
+from sktransfer.archive._verify import Finding
 
-__all__ = ["Archive", "NewerFormatError", "RecordError", "Selection", "check_overlap", "library_versions"]
+__all__ = [
+    "Archive",
+    "Finding",
+    "NewerFormatError",
+    "Received",
+    "RecordError",
+    "Selection",
+    "check_overlap",
+    "library_versions",
+]

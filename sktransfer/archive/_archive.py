@@ -3,7 +3,8 @@
 ``tasks/<id>.joblib`` holds one record per finished tuning and never changes. There is no index and no
 lock: any number of processes may append and read at once, and merging two archives is copying files.
 ``running/<id>.jsonl`` is the journal of a fit under way, or of one that was killed (see `_journal`).
-``models/`` is a cache of what was trained on the records, and may be deleted.
+``models/`` is a cache of what was trained on the records, and ``index/`` one of what they are about; both may
+be deleted. An archive at an address (``s3://...``) works on a local copy; see `_remote`.
 """
 
 from __future__ import annotations
@@ -17,17 +18,19 @@ from typing import Any
 
 from sktransfer._values import identity
 from sktransfer.archive import _files
-from sktransfer.archive._add import task_from_search
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
+from sktransfer.archive._index import StoredTask, heads
 from sktransfer.archive._journal import Journals
 from sktransfer.archive._models import ModelStore
-from sktransfer.archive._reader import loads_plain, read_task
-from sktransfer.archive._select import Selection, select
+from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
+from sktransfer.archive._remote import Remote, check_installed, is_remote
+from sktransfer.archive._select import Selection, is_other_problem, select
+from sktransfer.archive._upkeep import Upkeep
 from sktransfer.task import Task
 
 
-class Archive:
+class Archive(Upkeep):
     """Past tunings on disk.
 
     Making one touches no file; a directory that does not exist is an empty archive, and is made by the
@@ -37,7 +40,8 @@ class Archive:
     ----------
     path : str or os.PathLike, default="auto"
         The directory. "auto" is the user's own archive: what the environment variable
-        ``SKTRANSFER_ARCHIVE`` says, or a folder in the user's data directory.
+        ``SKTRANSFER_ARCHIVE`` says, or a folder in the user's data directory. Also an address that
+        fsspec knows, such as ``s3://bucket/past`` (``pip install 'sktransfer[remote]'``).
     keep : {"sketch", "sample"}, default="sketch"
         What `add` keeps of the data: a sketch from which no row can be read, or a sample of the rows.
     readonly : bool, default=False
@@ -75,6 +79,8 @@ class Archive:
         self.keep = keep
         self.readonly = readonly
         self.overlap = overlap
+        if is_remote(path):
+            check_installed(os.fspath(path))
 
     def _key(self) -> tuple[str, str, bool, float | str]:
         return os.fspath(self.path), self.keep, self.readonly, self.overlap
@@ -94,14 +100,28 @@ class Archive:
 
     # -- reading -------------------------------------------------------------------------------
 
+    def _directory(self) -> Path:
+        return _files.archive_directory(self.path)
+
     def _tasks_directory(self) -> Path:
-        return _files.archive_directory(self.path) / "tasks"
+        return self._directory() / "tasks"
+
+    def _remote(self) -> Remote | None:
+        path = os.environ.get(_files.VARIABLE, "") if self.path == "auto" else self.path
+        return Remote(os.fspath(path)) if is_remote(path) else None
+
+    def _refresh(self) -> None:
+        """Fetch what is new at the address, if the archive is at one."""
+        remote = self._remote()
+        if remote is not None:
+            remote.refresh(MAX_BYTES)
 
     def _file(self, id: str) -> Path:
         return self._tasks_directory() / (id + _files.SUFFIX)
 
     def __len__(self) -> int:
         """Number of record files; none of them is opened."""
+        self._refresh()
         return len(_files.record_files(self._tasks_directory()))
 
     def __bool__(self) -> bool:
@@ -109,12 +129,17 @@ class Archive:
         return True
 
     def __contains__(self, id: object) -> bool:
+        self._refresh()
         return isinstance(id, str) and is_id(id) and self._file(id).is_file()
 
     def __iter__(self) -> Iterator[Task]:
+        self._refresh()
         records = _files.record_files(self._tasks_directory())
-        left = self.running.tasks(at_work=False, without=[file.stem for file in records])
-        return heapq.merge(self._read_all(records), left, key=lambda task: task.id)
+        return heapq.merge(self._read_all(records), self._left(records), key=lambda task: task.id)
+
+    def _left(self, records: list[Path]) -> Iterator[Task]:
+        """What killed fits left behind, as far as there is no record of it."""
+        return self.running.tasks(at_work=False, without=[file.stem for file in records])
 
     def _read_all(self, files: list[Path]) -> Iterator[Task]:
         for file in files:
@@ -123,9 +148,27 @@ class Archive:
             except FileNotFoundError:  # removed by somebody since the directory was listed
                 continue
             except RecordError as error:
-                warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=2)
+                _warn_skipped(error)
             else:
                 yield task
+
+    def _candidates(self, space: Any, profile: Any) -> Iterator[Task]:
+        """Tasks for `select`; trials and profile are read of those only where they may matter."""
+        self._refresh()
+        records = _files.record_files(self._tasks_directory())
+        stored = self._stored(space, profile)
+        return heapq.merge(stored, self._left(records), key=lambda task: task.id)
+
+    def _stored(self, space: Any, profile: Any) -> Iterator[Task]:
+        for file, head in heads(self._directory(), write=not self.readonly):
+            if isinstance(head, RecordError):
+                _warn_skipped(head)
+                continue
+            stored = StoredTask.of(head, file)
+            if profile is None or is_other_problem(stored, space):
+                yield stored
+            else:
+                yield from self._read_all([file])
 
     def get(self, id: str) -> Task:
         """Return the task of this id.
@@ -148,6 +191,7 @@ class Archive:
         KeyError: "There is no task '2001' in the archive ..."
         """
         if is_id(id):
+            self._refresh()
             try:
                 return read_task(self._file(id))
             except FileNotFoundError:
@@ -187,7 +231,8 @@ class Archive:
         >>> selection.tasks, [reason for task, reason in selection.refused]
         ((), ['no parameter in common'])
         """
-        return select(self, space, profile, self.overlap if overlap is None else overlap)
+        overlap = self.overlap if overlap is None else overlap
+        return select(self._candidates(space, profile), space, profile, overlap)
 
     @property
     def models(self) -> ModelStore:
@@ -198,7 +243,7 @@ class Archive:
         >>> Archive("past", readonly=True).models.get({"surrogate": "A"}, ["t1"]) is None
         True
         """
-        return ModelStore(_files.archive_directory(self.path) / "models", readonly=self.readonly)
+        return ModelStore(self._directory() / "models", readonly=self.readonly)
 
     @property
     def running(self) -> Journals:
@@ -209,7 +254,7 @@ class Archive:
         >>> list(Archive("past").running.tasks())
         []
         """
-        return Journals(_files.archive_directory(self.path) / "running", readonly=self.readonly)
+        return Journals(self._directory() / "running", readonly=self.readonly)
 
     # -- writing -------------------------------------------------------------------------------
 
@@ -247,48 +292,20 @@ class Archive:
         data = _files.dump(record)
         # What is written must be readable, and the reader is the one to say so.
         record_to_task(loads_plain(data), f"task {task.id!r}")
+        self._refresh()
         file = self._file(task.id)
-        if file.exists():
+        if os.path.lexists(file):
             self._check_same(file, record)
         else:
-            _files.write(file, data)
+            self._write(task.id, data)
         return task.id
 
-    def add(self, search: Any, X: Any, y: Any = None) -> str:
-        """Append what a fitted search found, such as a GridSearchCV of the past.
-
-        Parameters
-        ----------
-        search : fitted search
-            GridSearchCV, RandomizedSearchCV, their halving versions, or anything with ``cv_results_``,
-            ``estimator`` and one of ``param_grid``, ``param_distributions``, ``space``. Of a halving
-            search only the candidates with the most resources count.
-        X, y
-            The data it was fitted to.
-
-        Returns
-        -------
-        str
-            The id of the new task.
-
-        Raises
-        ------
-        sklearn.exceptions.NotFittedError
-            If the search is not fitted.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from sklearn.model_selection import GridSearchCV
-        >>> from sklearn.svm import SVC
-        >>> X, y = load_iris(return_X_y=True)
-        >>> archive = Archive()
-        >>> name = archive.add(GridSearchCV(SVC(), {"C": [0.1, 1, 10]}).fit(X, y), X, y)
-        >>> len(archive[name].trials)
-        3
-        """
-        self._check_writable()
-        return self.append(task_from_search(search, X, y, keep=self.keep))
+    def _write(self, id: str, data: bytes) -> None:
+        """Put the bytes of a record in their place."""
+        file, remote = self._file(id), self._remote()
+        if remote is not None:
+            remote.write(file.name, data)
+        _files.write(file, data)
 
     def _check_writable(self) -> None:
         if self.readonly:
@@ -302,3 +319,7 @@ class Archive:
             same = False
         if not same:
             raise ValueError(f"There is another record of this id: {file}. A record is never overwritten.")
+
+
+def _warn_skipped(error: RecordError) -> None:
+    warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=3)

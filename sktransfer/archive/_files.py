@@ -13,15 +13,22 @@ from pathlib import Path
 import joblib
 
 from sktransfer._values import Plain
+from sktransfer.archive import _checksum
+from sktransfer.archive._remote import is_remote, mirror_directory
 
 SUFFIX = ".joblib"
 VARIABLE = "SKTRANSFER_ARCHIVE"
 
 
 def archive_directory(path: str | os.PathLike[str]) -> Path:
-    """The absolute directory that `path` stands for at this moment; "auto" is the user's own archive."""
+    """The absolute directory that `path` stands for at this moment; "auto" is the user's own archive.
+
+    For an address such as ``s3://...`` it is the local copy.
+    """
     if path == "auto":
         path = os.environ.get(VARIABLE) or _user_data() / "sktransfer" / "archive"
+    if is_remote(path):
+        return mirror_directory(os.fspath(path))
     expanded = os.path.expanduser(path)
     if expanded.startswith("~"):
         raise NotADirectoryError(
@@ -57,18 +64,25 @@ def record_files(directory: Path) -> list[Path]:
     return [directory / (name + SUFFIX) for name in sorted(ids)]
 
 
-def dump(record: dict[str, Plain]) -> bytes:
-    """The bytes of a record file: uncompressed and without arrays, hence a pickle of plain data."""
+def dump(record: Plain) -> bytes:
+    """The bytes of a record file: uncompressed and without arrays, hence a pickle of plain data.
+
+    A dict, as every record is, ends with its checksum.
+    """
     buffer = io.BytesIO()
-    joblib.dump(record, buffer, protocol=4)
-    return buffer.getvalue()
+    if type(record) is not dict:
+        joblib.dump(record, buffer, protocol=4)
+        return buffer.getvalue()
+    joblib.dump(_checksum.with_place(record), buffer, protocol=4)
+    return _checksum.seal(buffer.getvalue())
 
 
 def write(path: Path, data: bytes) -> None:
     """Write a file that nobody sees before it is complete and safe on disk."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write_aside(path, data)
+        refuse_link(path.parent)
+        write_aside(path, data)
     except PermissionError as error:
         raise PermissionError(
             error.errno,
@@ -78,7 +92,18 @@ def write(path: Path, data: bytes) -> None:
     sync_directory(path.parent)
 
 
-def _write_aside(path: Path, data: bytes) -> None:
+def refuse_link(folder: Path) -> None:
+    """Raise an OSError if a folder of the archive is a link: a copied archive could lead anywhere by it."""
+    if folder.is_symlink():
+        raise OSError(
+            errno.ELOOP,
+            "This folder is a link, which may lead out of the archive; nothing is written",
+            folder,
+        )
+
+
+def write_aside(path: Path, data: bytes) -> None:
+    """Write a file under another name, and give it its own when it is complete and safe on disk."""
     aside = path.with_name(f".{path.stem}.{os.getpid()}-{uuid.uuid4().hex}.tmp")
     try:
         with aside.open("xb") as file:

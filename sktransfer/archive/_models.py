@@ -265,6 +265,11 @@ def _is_sound(dtype: np.dtype) -> bool:
     return dtype.kind in _KINDS and dtype.itemsize > 0 and dtype.isnative
 
 
+def is_sound_model(file: Path) -> bool:
+    """Whether a file can be used; for `Archive.verify`."""
+    return _tasks_of(file) is not None and _read(file, _MODEL) is not None
+
+
 def _tasks_of(file: Path) -> frozenset[str] | None:
     """Ids of the tasks that a model was trained on; None if the file is no model."""
     held = _read(file, _STORE) or {}
@@ -277,7 +282,7 @@ def _tasks_of(file: Path) -> frozenset[str] | None:
 def _read(path: Path, prefix: str) -> dict[str, np.ndarray] | None:
     """The arrays whose names begin with `prefix`; None if anything is wrong with the file."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
+        if not stat.S_ISREG(path.lstat().st_mode):  # a pipe would wait for ever, a link lead anywhere
             return None
         with path.open("rb") as file:
             size, n_members = _checked_end(file)

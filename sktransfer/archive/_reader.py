@@ -23,6 +23,7 @@ import stat
 from pathlib import Path
 from typing import Any, NoReturn
 
+from sktransfer.archive import _checksum
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import record_to_task
 from sktransfer.task import Task
@@ -33,7 +34,7 @@ MAX_BYTES = 64 * 2**20
 MAX_STEPS = 4_000_000
 """Operations other than numbers in one file: a few seconds of reading at most."""
 
-CACHED_RECORDS, CACHED_BYTES = 4096, 64 * 2**20
+CACHED_RECORDS, CACHED_BYTES = 16384, 64 * 2**20
 
 _LONG_BYTES = 9  # of an integer: 64 bits and, above 2**63, a byte for the sign
 
@@ -72,13 +73,11 @@ def read_task(path: Path) -> Task:
         If there is no such file.
     """
     try:
-        facts = path.stat()
+        facts = path.lstat()
         key = (os.fspath(path), facts.st_size, facts.st_mtime_ns)
         task = _cache.get(key)
         if task is None:
-            task = record_to_task(_read_plain(path, facts), path)
-            if task.id != path.stem:
-                raise RecordError(path, f"it holds the record {task.id!r}, which is not the name of the file")
+            task = _named_task(_read_plain(path, facts), path)
             _cache.put(key, task)
     except FileNotFoundError:
         raise
@@ -87,17 +86,49 @@ def read_task(path: Path) -> Task:
     return task
 
 
+def read_record(path: Path) -> tuple[Task, bytes]:
+    """As `read_task`, but always from the disk, and with the bytes that were looked through."""
+    try:
+        data = _read_bytes(path, path.lstat())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
+    return task_of(data, path), data
+
+
+def task_of(data: bytes, path: Path) -> Task:
+    """The task in the bytes of a record file; `path` is its name, and where a message says it is."""
+    return _named_task(_plain(data, path), path)
+
+
+def _named_task(record: Any, path: Path) -> Task:
+    task = record_to_task(record, path)
+    if task.id != path.stem:
+        raise RecordError(path, f"it holds the record {task.id!r}, which is not the name of the file")
+    return task
+
+
 def _read_plain(path: Path, facts: os.stat_result) -> Any:
-    if not stat.S_ISREG(facts.st_mode):  # opening a pipe would wait for ever
+    return _plain(_read_bytes(path, facts), path)
+
+
+def _read_bytes(path: Path, facts: os.stat_result) -> bytes:
+    if not stat.S_ISREG(facts.st_mode):  # opening a pipe would wait for ever, and a link lead anywhere
         raise RecordError(path, "it is not a regular file")
     if facts.st_size > MAX_BYTES:
         raise RecordError(path, f"it is larger than {MAX_BYTES // 2**20} MiB, which no record is")
     with path.open("rb") as file:
-        data = file.read(MAX_BYTES + 1)
+        return file.read(MAX_BYTES + 1)
+
+
+def _plain(data: bytes, path: Path) -> Any:
     try:
-        return loads_plain(data)
+        record = loads_plain(data)
+        _checksum.check_unsealed(data, record)
     except ValueError as error:
         raise RecordError(path, str(error)) from None
+    return record
 
 
 def loads_plain(data: bytes) -> Any:
@@ -113,9 +144,13 @@ def loads_plain(data: bytes) -> Any:
         raise ValueError(f"it is larger than {MAX_BYTES // 2**20} MiB, which no record is")
     _check_stream(data)
     try:
-        return _PlainUnpickler(io.BytesIO(data)).load()
+        plain = _PlainUnpickler(io.BytesIO(data)).load()
     except Exception as error:  # a stream of allowed operations in an order that makes no sense
         raise ValueError(f"it is damaged ({type(error).__name__})") from None
+    _checksum.check(data, plain)
+    if type(plain) is dict:
+        plain.pop(_checksum.FIELD, None)  # it belongs to the file, not to the record
+    return plain
 
 
 class _PlainUnpickler(pickle.Unpickler):

@@ -64,6 +64,11 @@ def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str
     return Selection(tuple(heard), tuple(refused))
 
 
+def is_other_problem(task: Task, space: Any) -> bool:
+    """Whether a task is refused for what it was about, whatever its trials and its data."""
+    return space is not None and _other_problem(task, _description(space)) is not None
+
+
 def check_overlap(overlap: float | str) -> float | None:
     """The smallest share of rows that is too much; None if any share is allowed."""
     if isinstance(overlap, str) and overlap in ("exclude", "allow"):
@@ -102,14 +107,13 @@ def _other_problem(task: Task, today: Mapping[str, Any] | None) -> str | None:
 
 def _continued(tasks: list[Task]) -> dict[str, str]:
     """Reasons for tasks that another one goes on from: of one search's stages only the longest counts."""
-    lengths = {task.id: len(task.trials) for task in tasks}
+    lengths = {task.id: task.n_trials for task in tasks}
     reasons: dict[str, str] = {}
     for task in tasks:
-        earlier = (task.resume or {}).get("continues")
-        for id in earlier if isinstance(earlier, list) else ():
-            if not isinstance(id, str) or id not in lengths or id == task.id:
+        for id in task.continues:
+            if id not in lengths or id == task.id:
                 continue
-            if lengths[id] <= len(task.trials):
+            if lengths[id] <= task.n_trials:
                 reasons[id] = f"continued in {task.id}"
             else:
                 reasons[task.id] = f"continues {id}, which has more trials"
@@ -117,7 +121,7 @@ def _continued(tasks: list[Task]) -> dict[str, str]:
 
 
 def _no_success(task: Task) -> str | None:
-    return "no successful trial" if task.best is None else None
+    return None if task.succeeded else "no successful trial"
 
 
 def _shared_rows(task: Task, profiles: list[DatasetProfile], threshold: float | None) -> str | None:

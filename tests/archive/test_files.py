@@ -198,3 +198,42 @@ def test_the_memory_is_bounded(archive, make_task, reads, monkeypatch, limit, va
     assert len(list(archive)) == 5
     assert 1 <= len(_reader._cache.tasks) <= 2
     assert _reader._cache.n_bytes == sum(key[1] for key in _reader._cache.tasks)
+
+
+# -- many writers --------------------------------------------------------------------------------
+
+
+def append_with_a_clock(archive, make_task, n, hours, barrier):
+    """Append `n` tasks, on a machine whose clock is some hours ahead or behind."""
+    from datetime import UTC, datetime, timedelta
+
+    from sktransfer import task as task_module
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(UTC) + timedelta(hours=hours)
+
+    task_module.datetime = Clock
+    barrier.wait()
+    for _ in range(n):
+        archive.append(make_task())
+
+
+@needs_fork
+def test_sixteen_writers_whose_clocks_disagree(archive, make_task):
+    """50 appends each in `benchmarks/archive.py`; here 10, for the sake of time."""
+    barrier = multiprocessing.get_context("fork").Barrier(16)
+    writers = [
+        start(append_with_a_clock, archive, make_task, 10, hours, barrier) for hours in range(-80, 80, 10)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        while any(writer.is_alive() for writer in writers):
+            list(archive)
+            archive.select()
+    assert [writer.exitcode for writer in writers] == [0] * 16
+    assert len(archive) == len({task.id for task in archive}) == 160
+    assert len({task.created[:13] for task in archive}) >= 16
+    assert archive.verify() == []
+    assert not [file for file in (archive.path / "tasks").iterdir() if file.suffix == ".tmp"]

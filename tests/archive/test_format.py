@@ -3,6 +3,8 @@
 import enum
 import math
 import pickle
+import subprocess
+import sys
 from collections import OrderedDict
 from dataclasses import fields, replace
 from importlib import metadata
@@ -13,6 +15,7 @@ import pytest
 
 from sktransfer.archive import Archive, NewerFormatError, RecordError, _files
 from sktransfer.archive._format import MAX_DEPTH, library_versions, record_to_task, task_to_record
+from sktransfer.archive._reader import loads_plain
 from sktransfer.task import TASK_FORMAT, Task, Trial
 
 ASSETS = Path(__file__).parent / "assets"
@@ -238,9 +241,9 @@ def test_library_versions(monkeypatch):
 # -- old files -----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def old_archive(archive, tasks_directory):
-    data = (ASSETS / "format-1.joblib").read_bytes()
+@pytest.fixture(params=["format-1.joblib", "format-1-checksum.joblib"])
+def old_archive(archive, tasks_directory, request):
+    data = (ASSETS / request.param).read_bytes()
     (tasks_directory / "20250102T030405-0123456789abcdef.joblib").write_bytes(data)
     return Archive(archive.path, readonly=True)
 
@@ -276,3 +279,21 @@ def test_format_1(old_archive):
 def test_format_1_speaks(old_archive):
     selection = old_archive.select()
     assert [task.best.score for task in selection.tasks] == [0.875]
+
+
+def test_old_records_verify(old_archive):
+    assert old_archive.verify() == []
+
+
+def test_generator_makes_the_assets(tmp_path):
+    """Not byte by byte, which is joblib's matter, but record by record."""
+    subprocess.run([sys.executable, ASSETS / "make_format_1.py", tmp_path], check=True, cwd=ASSETS.parents[2])
+    for name in ("format-1.joblib", "format-1-checksum.joblib"):
+        made, frozen = (loads_plain((folder / name).read_bytes()) for folder in (tmp_path, ASSETS))
+        assert record_to_task(made) == record_to_task(frozen)
+
+
+def test_every_format_has_an_asset():
+    assert {f"format-{n}.joblib" for n in range(1, TASK_FORMAT + 1)} <= {
+        file.name for file in ASSETS.iterdir()
+    }

@@ -1,13 +1,17 @@
-"""Make `format-1.joblib`, a record as the first version of the package wrote it.
+"""Make `format-1.joblib` and `format-1-checksum.joblib`, records of format 1.
 
-The file is frozen: later versions must go on reading it. Run this only to see how it was made:
+The first is as the first version of the package wrote it. The second has a checksum, a field that readers
+of the first kind ignore, and so the number is the same. The files are frozen: later versions must go on
+reading them. Run this only to see how they were made:
 
-    python tests/archive/assets/make_format_1.py <new file>
+    python tests/archive/assets/make_format_1.py <new folder>
 """
 
 import math
 import sys
 from pathlib import Path
+
+import joblib
 
 from sktransfer.archive._files import dump
 from sktransfer.archive._format import task_to_record
@@ -42,4 +46,6 @@ def make_task():
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_bytes(dump(task_to_record(make_task())))
+    folder = Path(sys.argv[1])
+    joblib.dump(task_to_record(make_task()), folder / "format-1.joblib", protocol=4)
+    (folder / "format-1-checksum.joblib").write_bytes(dump(task_to_record(make_task())))

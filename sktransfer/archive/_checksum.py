@@ -1,0 +1,73 @@
+"""A record's last field is a checksum of its bytes, so that damage is noticed wherever it strikes.
+
+The file ends in ``checksum``, ``blake2b:<32 digits>``; the digits are the hash of all bytes but themselves.
+Records from before there was a checksum have none, and older readers ignore the field. It tells damage
+and edits by hand, not forgery: who can write a record can write its checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any
+
+from sktransfer._values import Plain
+
+FIELD, _KIND, _DIGITS = "checksum", "blake2b:", 32
+# SHORT_BINUNICODE and MEMOIZE of name and value, then SETITEMS or SETITEM, and STOP.
+_END = re.compile(rb"\x8c\x08checksum\x94\x8c\x28blake2b:([0-9a-f]{32})\x94[us]\.\Z")
+_FIRST_FIELDS = frozenset(
+    ["trials", "space", "metrics", "profile", "id", "created", "versions", "complete", "format"]
+)
+_AFTER = len(b"\x94u.")
+
+
+def with_place(record: dict[str, Plain]) -> dict[str, Plain]:
+    """The record with a place for its checksum, as the last field."""
+    content = {name: value for name, value in record.items() if name != FIELD}
+    # A new string each time: one that stands elsewhere in the record would be written as a reference.
+    return {**content, "".join(("check", "sum")): _KIND + "0" * _DIGITS}
+
+
+def seal(data: bytes) -> bytes:
+    """Fill in the place that `with_place` left, in the bytes of the file."""
+    if not _END.search(data):
+        raise AssertionError("the file does not end in the place of its checksum")
+    end = len(data) - _AFTER
+    return data[: end - _DIGITS] + _digest(data) + data[end:]
+
+
+def check(data: bytes, record: Any) -> None:
+    """Raise a ValueError if the bytes that `record` was read from are not those that were written."""
+    if type(record) is not dict or not record:
+        return
+    name, value = next(reversed(record.items()))
+    # One of the two is enough to know that there was a checksum: the other may be what is damaged.
+    if FIELD in record or name == FIELD or (type(value) is str and value.startswith(_KIND)):
+        end = _END.search(data)
+        if end is None or end[1] != _digest(data):
+            raise ValueError("its checksum does not fit: it was damaged, or edited by hand")
+
+
+def is_sealed(data: bytes) -> bool:
+    """Whether the bytes end in a checksum, right or wrong."""
+    return _END.search(data) is not None
+
+
+def check_unsealed(data: bytes, record: Any) -> None:
+    """Raise a ValueError for a record without a checksum, unless it is from before there was one.
+
+    Those have exactly the fields of that time. One that has another has lost its checksum: damage may
+    have struck the name and the value of that very field.
+    """
+    if type(record) is dict and not is_sealed(data) and not record.keys() <= _FIRST_FIELDS:
+        raise ValueError("it has no checksum, but it is not of the time when there was none")
+
+
+def _digest(data: bytes) -> bytes:
+    """Hash of all bytes but the digits of the checksum at the end."""
+    view = memoryview(data)
+    end = len(data) - _AFTER
+    state = hashlib.blake2b(view[: end - _DIGITS], digest_size=_DIGITS // 2)
+    state.update(view[end:])
+    return state.hexdigest().encode()

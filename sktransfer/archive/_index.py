@@ -1,0 +1,248 @@
+"""What `select` needs of thousands of records, in one file, so that it need not open them all.
+
+``index/heads.joblib`` holds, per record, the name, size and time of its file, and the record without trials
+and profile. A reader who had to open many files writes it anew, aside and renamed; nobody else depends on
+it. It is disposable, and untrusted like every file: read by the same reader, checksummed, used only for
+files whose size and time are still the same, and as good as not there if anything is wrong with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sktransfer.archive import _checksum, _files
+from sktransfer.archive._errors import RecordError
+from sktransfer.archive._format import _check_space, is_id
+from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
+from sktransfer.task import Task
+
+INDEX_FORMAT = 1
+"""Raised when the columns change: an index of another format is not used, and written anew."""
+
+MIN_NEW = 256
+"""Files that had to be opened before an index is worth writing."""
+
+MAX_DIRECTORIES = 8
+_COLUMNS = ("size", "time", "created", "shared", "complete", "format", "n_trials", "n_ok", "continues")
+
+
+class StoredTask(Task):
+    """A task that reads its trials and its profile from the archive when they are first asked for.
+
+    Equal to the task that it stands for. Asking raises a `RecordError` if the file was damaged meanwhile.
+    """
+
+    # A cached property gives way to what is in the instance, so that dataclasses.replace works as usual.
+    trials = cached_property(lambda self: self._whole().trials)
+    profile = cached_property(lambda self: self._whole().profile)
+    resume = cached_property(lambda self: self._whole().resume)
+    _head: Head
+
+    @classmethod
+    def of(cls, head: Head, file: Path) -> StoredTask:
+        """The task of a file, as its entry in the index says."""
+        task = cls.__new__(cls)
+        shared = head.shared
+        task.__dict__.update(
+            _head=head,
+            _path=file,
+            space=shared["space"],
+            metrics=tuple(shared["metrics"]),
+            versions=shared["versions"],
+            id=file.stem,
+            created=head.created,
+            complete=head.complete,
+            format=head.format,
+        )
+        return task
+
+    def _whole(self) -> Task:
+        path = self.__dict__["_path"]
+        try:
+            return read_task(path)
+        except FileNotFoundError:
+            raise RecordError(path, "it was removed since the archive was read") from None
+
+    def plain(self) -> Task:
+        """The whole task, read now."""
+        return Task(**{field.name: getattr(self, field.name) for field in fields(Task)})
+
+    @property
+    def n_trials(self) -> int:
+        """Number of trials, which is known without reading them."""
+        return len(self.trials) if "trials" in self.__dict__ else self._head.n_trials
+
+    @property
+    def continues(self) -> list[str]:
+        return self._head.continues.split()
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether any trial did, which is known without reading them."""
+        return self._head.n_ok > 0 if "trials" not in self.__dict__ else super().succeeded
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, StoredTask):
+            other = other.plain()
+        return self.plain() == other if isinstance(other, Task) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as of Task: it holds dicts
+
+    def __reduce__(self) -> tuple:
+        return Task, tuple(getattr(self, field.name) for field in fields(Task))
+
+
+@dataclass(frozen=True)
+class Head:
+    """One record without trials and profile, and the file that it was read from."""
+
+    size: int
+    time: int
+    created: str
+    shared: dict[str, Any]  # space, metrics and versions: one dict for all records that agree in them
+    complete: bool
+    format: int
+    n_trials: int
+    n_ok: int
+    continues: str  # ids, parted by blanks
+
+
+_known: dict[str, dict[str, Head]] = {}  # by directory, then by id: what this process has read
+
+
+def heads(directory: Path, *, write: bool) -> Iterator[tuple[Path, Head | RecordError]]:
+    """Every record file of an archive with its head, or with what is wrong with it.
+
+    Parameters
+    ----------
+    directory : Path
+        The archive.
+    write : bool
+        Whether an index may be written.
+    """
+    key = os.fspath(directory)
+    known = _known.pop(key, None)
+    if known is None:
+        known = _read_index(directory)
+    found: dict[str, Head] = {}
+    n_new = 0
+    parts = {id(head.shared): head.shared for head in known.values()}
+    shared = {_text(part): part for part in parts.values()}
+    for file, size, time in _listed(directory / "tasks"):
+        head = known.get(file.stem)
+        if head is None or (head.size, head.time) != (size, time):
+            try:
+                head = _head_of(read_task(file), size, time, shared)
+            except FileNotFoundError:  # removed by somebody since the directory was listed
+                continue
+            except RecordError as error:
+                yield file, error
+                continue
+            n_new += 1
+        found[file.stem] = head
+        yield file, head
+    if len(_known) >= MAX_DIRECTORIES:
+        _known.clear()
+    _known[key] = found
+    if write and n_new >= MIN_NEW:
+        # A cache: whoever cannot write it reads the records as before.
+        with contextlib.suppress(OSError):
+            _files.write(_file(directory), _files.dump(_to_plain(found)))
+
+
+def _listed(tasks: Path) -> list[tuple[Path, int, int]]:
+    """Record files with size and time of change, by id."""
+    found = []
+    try:
+        with os.scandir(tasks) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.endswith(_files.SUFFIX) and name[0] != ".":
+                    with contextlib.suppress(FileNotFoundError):
+                        facts = entry.stat(follow_symlinks=False)
+                        stem = name.removesuffix(_files.SUFFIX)
+                        found.append((stem, facts.st_size, facts.st_mtime_ns))
+    except FileNotFoundError:
+        return []
+    return [(tasks / (stem + _files.SUFFIX), size, time) for stem, size, time in sorted(found)]
+
+
+def _head_of(task: Task, size: int, time: int, shared: dict[str, dict]) -> Head:
+    common = {"space": task.space, "metrics": list(task.metrics), "versions": task.versions}
+    common = shared.setdefault(_text(common), common)
+    n_ok = sum(trial.status == "ok" for trial in task.trials)
+    facts = task.created, common, task.complete, task.format, len(task.trials), n_ok
+    return Head(size, time, *facts, " ".join(filter(is_id, task.continues)))
+
+
+def _text(common: dict[str, Any]) -> str:
+    return json.dumps(common)
+
+
+# -- the file ------------------------------------------------------------------------------------
+
+
+def _file(directory: Path) -> Path:
+    return directory / "index" / ("heads" + _files.SUFFIX)
+
+
+def _to_plain(found: dict[str, Head]) -> dict[str, Any]:
+    shared: dict[int, int] = {}
+    parts: list[dict] = []
+    for head in found.values():
+        if id(head.shared) not in shared:
+            shared[id(head.shared)] = len(parts)
+            parts.append(head.shared)
+    columns: dict[str, Any] = {
+        name: [getattr(head, name) for head in found.values()]
+        for name in _COLUMNS
+        if name not in ("shared", "created")
+    }
+    columns["shared"] = [shared[id(head.shared)] for head in found.values()]
+    # One text instead of thousands: the reader looks through it at once.
+    columns["id"] = "\n".join(found)
+    columns["created"] = "\n".join(head.created.replace("\n", " ") for head in found.values())
+    return {"index": INDEX_FORMAT, "parts": parts, "columns": columns}
+
+
+def _read_index(directory: Path) -> dict[str, Head]:
+    """Heads by id; none if there is no index, or anything is wrong with it."""
+    try:
+        file = _file(directory)
+        if file.parent.is_symlink() or file.is_symlink() or not file.is_file():
+            return {}
+        if file.stat().st_size > MAX_BYTES:
+            return {}
+        data = file.read_bytes()
+        return _from_plain(loads_plain(data)) if _checksum.is_sealed(data) else {}
+    except Exception:  # a stranger's file can hold any plain data, in any shape
+        return {}
+
+
+def _from_plain(plain: Any) -> dict[str, Head]:
+    if plain["index"] != INDEX_FORMAT:
+        return {}
+    parts, columns = plain["parts"], dict(plain["columns"])
+    for part in parts:
+        _check_space(part["space"])
+        lists = [part["metrics"], list(part["versions"].values())]
+        if not all(type(text) is str for values in lists for text in values) or not part["metrics"]:
+            raise ValueError("not the index of an archive")
+    ids, columns["created"] = columns["id"].split("\n"), columns["created"].split("\n")
+    for name in ("size", "time", "shared", "format", "n_trials", "n_ok"):
+        if set(map(type, columns[name])) - {int} or min(columns[name], default=0) < 0:
+            raise ValueError("not the index of an archive")
+    if set(map(type, columns["continues"])) - {str}:
+        raise ValueError("not the index of an archive")
+    columns["shared"] = [parts[number] for number in columns["shared"]]
+    if not all(map(is_id, ids)) or set(map(type, columns["complete"])) - {bool}:
+        raise ValueError("not the index of an archive")
+    rows = zip(*(columns[name] for name in _COLUMNS), strict=True)
+    return {id: Head(*row) for id, row in zip(ids, rows, strict=True)}

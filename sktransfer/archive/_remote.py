@@ -1,0 +1,159 @@
+"""Archives at other places: ``s3://bucket/past``, or any other address that fsspec knows.
+
+Records never change, so each is fetched once: a local copy of the directory is kept up to date by names and
+sizes, and everything else works on the copy. What is written goes to the address first. Cached models stay
+with the copy. The files of the address are as untrusted as any: they go through the same reader.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+_BATCH = 64  # files that are fetched at once
+_SUFFIX = ".joblib"
+
+
+def is_remote(path: Any) -> bool:
+    """Whether a path is an address.
+
+    >>> is_remote("s3://bucket/past"), is_remote("/home/me/past")
+    (True, False)
+    """
+    return isinstance(path, str) and "://" in path
+
+
+def mirror_directory(address: str) -> Path:
+    """Where the local copy of an address is; may be deleted at any time."""
+    name = hashlib.blake2b(address.rstrip("/").encode(), digest_size=16).hexdigest()
+    return _user_cache() / "sktransfer" / "remote" / name
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local) if local else Path.home() / "AppData" / "Local"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
+
+
+def check_installed(address: str) -> None:
+    """Raise an ImportError that says what to install, unless `address` can be used."""
+    protocol = address.partition("://")[0]
+    try:
+        import fsspec
+
+        fsspec.get_filesystem_class(protocol)
+    except ImportError as error:
+        raise ImportError(
+            f"The archive {address!r} needs packages that are not installed ({error}). "
+            "Install them with: pip install 'sktransfer[remote]'"
+        ) from error
+
+
+class Remote:
+    """The folder at an address, and the local copy of its records.
+
+    Parameters
+    ----------
+    address : str
+        Such as ``s3://bucket/past``.
+    """
+
+    def __init__(self, address: str) -> None:
+        import fsspec
+
+        self.address = address
+        self.files, self.root = fsspec.core.url_to_fs(address)
+        self.tasks = mirror_directory(address) / "tasks"
+
+    def _place(self, folder: str, name: str) -> str:
+        return f"{self.root.rstrip('/')}/{folder}/{name}"
+
+    def refresh(self, max_bytes: int) -> None:
+        """Bring the local copy up to date; out of reach, it is used as it is, with a warning."""
+        try:
+            there = self._sizes()
+            here = self._copied()
+            for name in here.keys() - there.keys():  # removed by somebody
+                with contextlib.suppress(OSError):
+                    (self.tasks / name).unlink()
+            wanted = [name for name, size in there.items() if here.get(name) != size and size <= max_bytes]
+            self._fetch(sorted(wanted), there)
+        except Exception as error:  # each kind of file system has errors of its own
+            warnings.warn(
+                f"The archive {self.address} is out of reach ({type(error).__name__}: {error}); "
+                "the local copy of it is used.",
+                stacklevel=4,
+            )
+
+    def _sizes(self) -> dict[str, int]:
+        """Sizes of the record files at the address, by name."""
+        folder = self._place("tasks", "").rstrip("/")
+        self.files.invalidate_cache(folder)
+        try:
+            found = self.files.ls(folder, detail=True)
+        except FileNotFoundError:
+            return {}
+        sizes = {}
+        for entry in found:
+            name = str(entry["name"]).rpartition("/")[2]
+            # The name becomes one on this disk: no separator of any system, and nothing hidden.
+            if name.endswith(_SUFFIX) and name[0] != "." and not set(name) & set('\\/:\0*?"<>|'):
+                sizes[name] = int(entry.get("size") or 0)
+        return sizes
+
+    def _copied(self) -> dict[str, int]:
+        try:
+            with os.scandir(self.tasks) as entries:
+                return {
+                    entry.name: entry.stat(follow_symlinks=False).st_size
+                    for entry in entries
+                    if entry.name.endswith(_SUFFIX) and entry.name[0] != "."
+                }
+        except FileNotFoundError:
+            return {}
+
+    def _fetch(self, names: list[str], sizes: dict[str, int]) -> None:
+        from sktransfer.archive import _files
+
+        for start in range(0, len(names), _BATCH):
+            places = {self._place("tasks", name): name for name in names[start : start + _BATCH]}
+            fetched = self.files.cat(list(places), on_error="return")
+            for place, data in fetched.items():
+                name = places.get(place) or place.rpartition("/")[2]
+                if isinstance(data, bytes) and name in sizes:  # else removed since, or not readable
+                    _files.write(self.tasks / name, data)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Put a record at the address. An object store shows it as a whole or not at all."""
+        try:
+            self.files.makedirs(self._place("tasks", "").rstrip("/"), exist_ok=True)
+            self.files.pipe_file(self._place("tasks", name), data)
+        except Exception as error:
+            raise OSError(f"The archive {self.address} cannot be written to ({error}).") from error
+
+    def remove(self, name: str) -> None:
+        """Remove a record at the address."""
+        with contextlib.suppress(FileNotFoundError):
+            self.files.rm_file(self._place("tasks", name))
+
+    def set_aside(self, name: str) -> str:
+        """Move a record to the folder ``damaged`` of the address; its new place."""
+        target = self._place("damaged", name)
+        self.files.makedirs(self._place("damaged", "").rstrip("/"), exist_ok=True)
+        self.files.mv(self._place("tasks", name), target)
+        return target
+
+    def forget(self) -> None:
+        """Remove the copied records, so that all are fetched anew."""
+        for name in self._copied():
+            with contextlib.suppress(OSError):
+                (self.tasks / name).unlink()

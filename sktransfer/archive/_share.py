@@ -1,0 +1,163 @@
+"""Records from one archive to another: merged from a directory, or exported to one file and imported.
+
+An export is a ZIP file of records, ``tasks/<id>.joblib``, so that anybody can look into it. It may come from
+a stranger: the list of members, each member's size and the ratio of compression are bounded before anything
+is unpacked, and each record goes through the same reader as any.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sktransfer._values import identity
+from sktransfer.archive import _files
+from sktransfer.archive._errors import RecordError
+from sktransfer.archive._format import task_to_record
+from sktransfer.archive._reader import MAX_BYTES, read_record, task_of
+from sktransfer.archive._redact import redact
+
+MAX_RECORDS = 40_000
+MAX_RATIO = 100
+"""How much smaller than a record its compressed form may be. Numbers shrink by a factor of 2 to 10."""
+
+_MAX_LIST_BYTES = 4 * 2**20  # of the list of members at the end of the file
+_FOLDER = "tasks/"
+
+
+@dataclass(frozen=True)
+class Received:
+    """What came of records that were to be taken in.
+
+    Parameters
+    ----------
+    added : tuple of str
+        Ids of the new records.
+    known : tuple of str
+        Ids of those that were there already.
+    refused : tuple of str
+        For each that was not taken, where it was and why.
+
+    Examples
+    --------
+    >>> Received(("a", "b"), ("c",), ()).added
+    ('a', 'b')
+    """
+
+    added: tuple[str, ...]
+    known: tuple[str, ...]
+    refused: tuple[str, ...]
+
+
+def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: str) -> Received:
+    """Take in records, given by their files or by (name, bytes). What is there is never overwritten."""
+    archive._check_writable()
+    archive._refresh()
+    added, known, refused = [], [], []
+    for item in records:
+        try:
+            if isinstance(item, Path):
+                task, data = read_record(item)
+            else:
+                task, data = task_of(item[1], item[0]), item[1]
+            if not os.path.lexists(archive._file(task.id)):
+                archive._write(task.id, data)
+                added.append(task.id)
+            elif _same(archive, task):
+                known.append(task.id)
+            else:
+                refused.append(f"{task.id}: the archive has another record of this id, which was kept")
+        except FileNotFoundError:
+            continue
+        except RecordError as error:
+            refused.append(str(error))
+    if refused:
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        warnings.warn(f"Not everything was taken from {source}: {refused[0]}{more}.", stacklevel=4)
+    return Received(tuple(added), tuple(known), tuple(refused))
+
+
+def _same(archive: Any, task: Any) -> bool:
+    try:
+        there, _ = read_record(archive._file(task.id))
+    except (RecordError, FileNotFoundError):
+        return False
+    return identity(task_to_record(there)) == identity(task_to_record(task))
+
+
+def export(archive: Any, file: str | os.PathLike[str], **choices: bool) -> int:
+    """Write the ZIP file; see `Archive.export`."""
+    tasks = list(archive)
+    if len(tasks) > MAX_RECORDS:
+        raise ValueError(f"One file holds up to {MAX_RECORDS} records, and there are {len(tasks)}.")
+    target = Path(os.path.abspath(os.path.expanduser(file)))
+    if target.is_dir():
+        raise IsADirectoryError(f"An archive is exported to a file, but {target} is a directory.")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as content:
+        for task in tasks:
+            record = redact(task_to_record(task), **choices)
+            # Without a date of its own, which would tell when it was exported.
+            member = zipfile.ZipInfo(f"{_FOLDER}{record['id']}{_files.SUFFIX}")
+            member.compress_type = zipfile.ZIP_DEFLATED
+            content.writestr(member, _files.dump(record))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _files.write_aside(target, buffer.getvalue())
+    return len(tasks)
+
+
+def import_(archive: Any, file: str | os.PathLike[str]) -> Received:
+    """Take in the records of a ZIP file; see `Archive.import_`."""
+    path = Path(os.path.abspath(os.path.expanduser(file)))
+    with path.open("rb") as stream:
+        try:
+            n_members = _n_members(stream)
+            with zipfile.ZipFile(stream) as content:
+                if len(content.infolist()) != n_members:
+                    raise ValueError("its list of members is not sound")
+                return receive(archive, _unpacked(content, path), str(path))
+        except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+            if isinstance(error, RecordError):
+                raise
+            raise RecordError(path, f"it is not an exported archive ({error})") from None
+
+
+def _n_members(stream: Any) -> int:
+    """Number of members, after a look at the end: ZipFile makes an object of each that is listed."""
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(max(0, size - 42))
+    tail = stream.read(42)
+    end = tail[-22:]
+    if end[:4] != b"PK\5\6" or end[-2:] != b"\0\0" or tail[:4] == b"PK\6\7":
+        raise ValueError("it does not end as one")
+    if int.from_bytes(end[12:16], "little") > _MAX_LIST_BYTES:
+        raise ValueError(f"it lists more than {MAX_RECORDS} records")
+    return int.from_bytes(end[10:12], "little")
+
+
+def _unpacked(content: zipfile.ZipFile, path: Path) -> Iterator[tuple[Path, bytes]]:
+    for member in content.infolist():
+        name = member.filename.removeprefix(_FOLDER)
+        place = path / name  # for messages only; that the id is the plain name is checked by the reader
+        if not member.filename.startswith(_FOLDER) or "/" in name or "\\" in name:
+            continue
+        yield place, _bytes(content, member)
+
+
+def _bytes(content: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """The bytes of a member; those of a bad one are no record, and the reader will say so."""
+    bound = min(MAX_BYTES, MAX_RATIO * member.compress_size + 4096)
+    if member.file_size > bound:
+        return b"too large"
+    try:
+        with content.open(member) as stream:
+            return stream.read(bound)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError):
+        return b"damaged"

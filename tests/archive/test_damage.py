@@ -1,0 +1,154 @@
+"""Damage of every kind: never an exception, never a wrong score, at most that record lost."""
+
+import os
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+
+from sktransfer.archive import Archive, RecordError, _checksum, _files, _reader
+from sktransfer.archive._format import task_to_record
+
+
+@pytest.fixture
+def sealed(make_task):
+    """The bytes of a record named "one"."""
+    return _files.dump(task_to_record(make_task(id="one", profile={"kind": "regression", "n_rows": 3})))
+
+
+def read(data):
+    """What the bytes are read as: the task, or None."""
+    try:
+        return _reader.task_of(data, Path("one.joblib"))
+    except RecordError:
+        return None
+
+
+def test_each_truncation_is_noticed(sealed):
+    assert read(sealed).id == "one"
+    assert [n for n in range(len(sealed)) if read(sealed[:n]) is not None] == []
+
+
+def test_each_byte_counts(sealed):
+    """A change at any place is noticed: also in the checksum, and in the name of its field."""
+    for place in range(len(sealed)):
+        changed = bytearray(sealed)
+        changed[place] ^= 0x01
+        assert read(bytes(changed)) is None, place
+
+
+def test_a_record_that_lost_its_checksum(sealed):
+    """Name and value of the field damaged at once: it must not pass for one that never had any."""
+    assert read(sealed.replace(b"checksum", b"chocksum").replace(b"blake2b:", b"blaze2b:")) is None
+
+
+def test_2000_random_changes(sealed):
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        changed = bytearray(sealed)
+        for place in rng.integers(len(sealed), size=rng.integers(1, 9)):
+            changed[place] ^= rng.integers(1, 256)
+        if bytes(changed) != sealed:  # two changes of one place may undo each other
+            assert read(bytes(changed)) is None
+
+
+def test_neighbours_of_damaged_records_are_read(archive, tasks_directory, make_task, sealed):
+    archive.append(make_task(id="a"))
+    archive.append(make_task(id="z"))
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        changed = bytearray(sealed[: rng.integers(1, len(sealed) + 1)])
+        changed[rng.integers(len(changed))] ^= 0xFF
+        (tasks_directory / "one.joblib").write_bytes(changed)
+        with pytest.warns(UserWarning, match=r"Skipped .*one\.joblib") as caught:
+            assert [task.id for task in archive.select().tasks] == ["a", "z"]
+        assert len(caught) == 1
+
+
+def test_edited_by_hand(archive, make_task):
+    archive.append(make_task(id="one"))
+    file = archive.path / "tasks" / "one.joblib"
+    record = joblib.load(file)
+    record["trials"][0]["score"] = 0.99
+    joblib.dump(record, file)
+    with pytest.raises(RecordError, match="checksum does not fit: it was damaged, or edited by hand"):
+        archive["one"]
+
+
+def test_records_without_a_checksum_are_read(archive, tasks_directory, make_task):
+    """Those from before there was one."""
+    task = make_task(id="old")
+    joblib.dump(task_to_record(task), tasks_directory / "old.joblib", protocol=4)
+    assert archive["old"] == task
+    assert archive.verify() == []
+
+
+@pytest.mark.parametrize(
+    "record", [{}, {"checksum": "mine"}, {"a": "checksum"}, {str(n): n for n in range(1000)}]
+)
+def test_any_dict_can_be_sealed(record):
+    loaded = _reader.loads_plain(_files.dump(record))
+    assert loaded == {key: value for key, value in record.items() if key != _checksum.FIELD}
+
+
+# -- while running -------------------------------------------------------------------------------
+
+
+def test_full_disk(archive, make_task, monkeypatch):
+    """The half of a record that was written is cleaned up, and the earlier ones are untouched."""
+    archive.append(make_task(id="one"))
+    before = (archive.path / "tasks" / "one.joblib").read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            archive.append(make_task(id="two"))
+    assert [file.name for file in (archive.path / "tasks").iterdir()] == ["one.joblib"]
+    assert (archive.path / "tasks" / "one.joblib").read_bytes() == before
+    assert archive.append(make_task(id="two")) == "two"
+
+
+def test_directory_removed_while_reading(archive, make_task):
+    for id in "abc":
+        archive.append(make_task(id=id))
+    reading = iter(archive)
+    next(reading)
+    for file in (archive.path / "tasks").iterdir():
+        file.unlink()
+    (archive.path / "tasks").rmdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert list(reading) == []
+        assert archive.select().tasks == ()
+    archive.append(make_task(id="d"))
+    assert [task.id for task in archive] == ["d"]
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="links need a right on Windows")
+@pytest.mark.parametrize("folder", ["tasks", "models", "damaged"])
+def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    archive.path.mkdir()
+    if folder != "tasks":
+        (archive.path / "tasks").mkdir()
+        (archive.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
+    (archive.path / folder).symlink_to(outside)
+    if folder == "models":
+        with pytest.warns(UserWarning, match="link"):
+            archive.models.put({}, ["t"], {"a": np.zeros(1)})
+    else:
+        with pytest.raises(OSError, match="link"):
+            archive.append(make_task()) if folder == "tasks" else archive.verify(repair=True)
+    assert list(outside.iterdir()) == []
+
+
+def test_reopened(archive, make_task):
+    """A second object on the directory sees the same."""
+    archive.append(make_task(id="one"))
+    assert list(Archive(str(archive.path))) == list(archive)

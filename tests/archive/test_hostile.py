@@ -1,0 +1,266 @@
+"""Hostile files in every place that is read: nothing runs, nothing grows, nothing is written outside."""
+
+import io
+import pickle
+import struct
+import tracemalloc
+import warnings
+import zipfile
+
+import joblib
+import numpy as np
+import pytest
+
+from sktransfer.archive import Archive, RecordError, _files, _reader
+from sktransfer.archive._format import task_to_record
+from sktransfer.space import Space
+from sktransfer.task import Task
+
+MAX_MEMORY = 100 * 2**20
+
+
+class Trap:
+    """Unpickling one makes a file."""
+
+    def __init__(self, marker):
+        self.marker = str(marker)
+
+    def __reduce__(self):
+        return open, (self.marker, "w")
+
+
+def sound(id="good"):
+    return task_to_record(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], id=id))
+
+
+def with_(**fields):
+    return lambda marker: _files.dump({**sound("bad"), **fields})
+
+
+def npy_header(shape, dtype="'<f8'"):
+    text = f"{{'descr': {dtype}, 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def joblib_bytes(value, **options):
+    buffer = io.BytesIO()
+    joblib.dump(value, buffer, **options)
+    return buffer.getvalue()
+
+
+START = b"\x80\x04"
+RECORDS = {  # name -> bytes of a record file, given the file that a trap would make
+    "reduce": lambda marker: pickle.dumps(Trap(marker), 4),
+    "reduce in a field": lambda marker: pickle.dumps({**sound("bad"), "profile": Trap(marker)}, 4),
+    "reduce in a key": lambda marker: pickle.dumps({**sound("bad"), "profile": {("k", Trap(marker)): 1}}, 4),
+    "reduce by protocol 2": lambda marker: pickle.dumps(Trap(marker), 2),
+    "reduce by protocol 5": lambda marker: pickle.dumps(Trap(marker), 5),
+    "reduce by joblib": lambda marker: joblib_bytes({"trap": Trap(marker)}),
+    "global by name": lambda marker: START + b"cposix\nsystem\n(X\x04\x00\x00\x00truetR.",
+    "instance": lambda marker: START + b"(X\x04\x00\x00\x00trueiposix\nsystem\n.",
+    "object array": lambda marker: joblib_bytes(np.array([Trap(marker)], dtype=object)),
+    "array": lambda marker: joblib_bytes({**sound("bad"), "profile": np.zeros(3)}),
+    "nested pickle as bytes": lambda marker: pickle.dumps({"inner": pickle.dumps(Trap(marker))}, 4),
+    "nested pickle as text": with_(profile=pickle.dumps({"a": 1}, 0).decode("latin-1")),
+    "compressed": lambda marker: joblib_bytes({"trap": Trap(marker)}, compress=3),
+    "compression bomb": lambda marker: joblib_bytes("0" * (120 * 2**20), compress=("zlib", 9)),
+    "length of a terabyte": lambda marker: START + b"\x8d" + (2**40).to_bytes(8, "little") + b"x.",
+    "frame of a terabyte": lambda marker: START + b"\x95" + (2**40).to_bytes(8, "little") + b"}.",
+    "array of a terabyte": lambda marker: npy_header((2**37,)),
+    "memo of 2 billion": lambda marker: START + b"Nr\xff\xff\xff\x7f0}.",
+    "ten million nested lists": lambda marker: START + b"]" * 10**7 + b"a" * (10**7 - 1) + b".",
+    "shared lists, 2**40 in all": lambda marker: START + b"]\x94" + b"](h\x00h\x00e\x94" * 40 + b".",
+    "wrong shape: trials": with_(trials={"a": 1}),
+    "wrong shape: a trial": with_(trials=[[1, 2, 3]]),
+    "wrong shape: score": with_(trials=[{**sound()["trials"][0], "score": "0.9"}]),
+    "wrong shape: space": with_(space={"branches": 3}),
+    "wrong shape: profile": with_(profile=[1, 2]),
+    "id that leads out": with_(id="../../bad"),
+    "absolute id": with_(id="/tmp/bad"),
+    "id of another record": with_(id="good"),
+    "newer format": with_(format=99),
+    "negative format": with_(format=-1),
+}
+
+
+@pytest.fixture
+def guarded(tmp_path):
+    """An archive in a folder where everything else is watched, and a bound on memory."""
+    archive = Archive(tmp_path / "around" / "past")
+    archive.append(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], id="good"))
+    outside = {path for path in tmp_path.rglob("*") if archive.path not in path.parents}
+    tracemalloc.start()
+    yield archive
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < MAX_MEMORY
+    now = {path for path in tmp_path.rglob("*") if archive.path not in path.parents}
+    assert now <= outside | {tmp_path / "stranger.zip"}
+
+
+def test_there_are_thirty():
+    assert len(RECORDS) >= 30
+
+
+SLOW = "ten million nested lists"  # refused only after millions of steps: looked at once, not four times
+
+
+def test_ten_million_nested_lists(monkeypatch):
+    """Refused before anything is made of them."""
+    monkeypatch.setattr(_reader, "_PlainUnpickler", lambda file: pytest.fail("it was unpickled"))
+    with pytest.raises(ValueError, match="more than 4000000 operations"):
+        _reader.loads_plain(RECORDS[SLOW](None))
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDS if name != SLOW])
+def test_record(guarded, tmp_path, name):
+    file = guarded.path / "tasks" / "bad.joblib"
+    tracemalloc.stop()  # making the file is not what is measured
+    data = RECORDS[name](tmp_path / "marker")
+    file.write_bytes(data)
+    tracemalloc.start()
+    with pytest.warns(UserWarning, match="Skipped") as caught:
+        selection = guarded.select(Space.parse({"C": [1, 10]}))
+    assert len(caught) == 1 and "bad.joblib" in str(caught[0].message)
+    assert [task.id for task in selection.tasks] == ["good"]
+    (finding,) = guarded.verify()
+    assert finding.file == str(file) and finding.problem
+    assert file.read_bytes() == data, "looking does not touch it"
+    (finding,) = guarded.verify(repair=True)
+    if name == "newer format":
+        assert finding.moved is None and "99" in finding.problem and " 1" in finding.problem
+        assert file.read_bytes() == data
+    else:
+        assert (guarded.path / "damaged" / "bad.joblib").read_bytes() == data
+        assert guarded.verify() == []
+    assert [task.id for task in guarded.select().tasks] == ["good"] or name == "newer format"
+    assert not (tmp_path / "marker").exists()
+
+
+def test_link_to_a_record_elsewhere(guarded, tmp_path):
+    file = guarded.path / "tasks" / "secret.joblib"
+    file.symlink_to(tmp_path / "around" / "past" / "tasks" / "good.joblib")
+    with pytest.warns(UserWarning, match=r"secret\.joblib: it is not a regular file"):
+        assert [task.id for task in guarded] == ["good"]
+    (finding,) = guarded.verify(repair=True)
+    assert finding.moved.endswith("secret.joblib")
+    assert [task.id for task in guarded] == ["good"]
+
+
+# -- models and the index ------------------------------------------------------------------------
+
+
+def npz(**members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as content:
+        for name, data in members.items():
+            content.writestr(name.replace("__", "/") + ".npy", data)
+    return buffer.getvalue()
+
+
+MODELS = {
+    "pickle": lambda marker: pickle.dumps(Trap(marker), 4),
+    "object array": lambda marker: npz(model__a=npy_header((1,), "'|O'") + pickle.dumps(Trap(marker), 4)),
+    "terabyte": lambda marker: npz(model__a=npy_header((2**37,))),
+    "nothing": lambda marker: b"",
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_model(guarded, tmp_path, name):
+    guarded.models.put({}, ["t1"], {"a": np.zeros(2)})
+    (file,) = (guarded.path / "models").iterdir()
+    assert guarded.verify() == []
+    file.write_bytes(MODELS[name](tmp_path / "marker"))
+    assert guarded.models.get({}, ["t1"]) is None
+    (finding,) = guarded.verify(repair=True)
+    assert finding.problem == "it is not a sound model"
+    assert (guarded.path / "damaged" / file.name).exists() and not file.exists()
+    assert not (tmp_path / "marker").exists()
+
+
+INDEXES = {
+    "reduce": lambda marker: pickle.dumps(Trap(marker), 4),
+    "terabyte": RECORDS["length of a terabyte"],
+    "lists": lambda marker: _files.dump([1, 2, 3]),
+    "columns": lambda marker: _files.dump({"index": 1, "parts": [], "columns": {"id": "../x"}}),
+    "numbers": lambda marker: _files.dump({"index": 1, "parts": [{"space": {}}], "columns": {}}),
+    "another format": lambda marker: _files.dump({"index": 2}),
+    "nothing": lambda marker: b"",
+}
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_index(guarded, tmp_path, name):
+    (guarded.path / "index").mkdir()
+    (guarded.path / "index" / "heads.joblib").write_bytes(INDEXES[name](tmp_path / "marker"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [task.id for task in guarded.select(Space.parse({"C": [1]})).tasks] == ["good"]
+    assert not (tmp_path / "marker").exists()
+
+
+# -- exported files ------------------------------------------------------------------------------
+
+
+def zipped(members, compression=zipfile.ZIP_DEFLATED):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as content:
+        for name, data in members.items():
+            content.writestr(name, data)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", [name for name in RECORDS if name != SLOW])
+def test_imported_record(guarded, tmp_path, name):
+    tracemalloc.stop()
+    file = tmp_path / "stranger.zip"
+    members = {
+        "tasks/bad.joblib": RECORDS[name](tmp_path / "marker"),
+        "tasks/new.joblib": _files.dump(sound("new")),
+    }
+    file.write_bytes(zipped(members))
+    tracemalloc.start()
+    with pytest.warns(UserWarning, match="Not everything was taken"):
+        received = guarded.import_(file)
+    assert received.added == ("new",) and len(received.refused) == 1
+    assert {path.name for path in (guarded.path / "tasks").iterdir()} == {"good.joblib", "new.joblib"}
+    assert not (tmp_path / "marker").exists()
+
+
+def lies_about_size():
+    data = bytearray(zipped({"tasks/bad.joblib": b"0" * 10**8}))
+    for place in (data.find(b"PK\1\2") + 24, 22):  # the size before compression, in both headers
+        data[place : place + 4] = (1000).to_bytes(4, "little")
+    return bytes(data)
+
+
+BOMBS = {
+    "compression bomb": lambda: zipped({"tasks/bad.joblib": b"0" * (120 * 2**20)}),
+    "compression bomb that lies": lies_about_size,
+    "leads out": lambda: zipped({"tasks/../../../bad.joblib": _files.dump(sound("bad"))}),
+    "absolute": lambda: zipped({"/tasks/bad.joblib": _files.dump(sound("bad"))}),
+    "backslashes": lambda: zipped({"tasks/..\\..\\bad.joblib": _files.dump(sound("bad"))}),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_imported_bomb(guarded, tmp_path, name):
+    tracemalloc.stop()
+    file = tmp_path / "stranger.zip"
+    file.write_bytes(BOMBS[name]())
+    tracemalloc.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert guarded.import_(file).added == ()
+    assert [task.id for task in guarded] == ["good"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"nonsense" * 100, zipped({})[:-1], zipped({"a": b"b"})[:-30], b"PK\5\6" + b"\xff" * 16 + b"\0\0"],
+)
+def test_no_export(guarded, tmp_path, data):
+    (tmp_path / "stranger.zip").write_bytes(data)
+    with pytest.raises(RecordError, match=r"stranger\.zip: it is not an exported archive"):
+        guarded.import_(tmp_path / "stranger.zip")

@@ -1,0 +1,126 @@
+"""The index of heads: select opens only the records that matter, and never trusts a stale entry."""
+
+import copy
+import pickle
+import warnings
+
+import pytest
+from sklearn.linear_model import Ridge
+from sklearn.svm import SVC
+
+from sktransfer._values import identity
+from sktransfer.archive import Archive, RecordError, _index, _reader
+from sktransfer.archive._format import task_to_record
+from sktransfer.profile import profile
+from sktransfer.space import Space
+
+SPACE = Space.parse({"C": [1.0, 10.0]}, SVC())
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    monkeypatch.setattr(_index, "MIN_NEW", 3)
+    forget(monkeypatch)
+
+
+def forget(monkeypatch):
+    """As a new process: nothing read yet."""
+    monkeypatch.setattr(_index, "_known", {})
+    monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+
+
+@pytest.fixture
+def mixed(archive, make_task):
+    for n in range(3):
+        archive.append(make_task(id=f"svc-{n}", estimator=SVC()))
+        archive.append(
+            make_task({"alpha": [1, 2]}, [({"alpha": 1}, 0.5)], id=f"ridge-{n}", estimator=Ridge())
+        )
+    archive.append(make_task(id="failed", estimator=SVC(), trials=[({"C": 1.0}, float("nan"))]))
+    return archive
+
+
+def opened(monkeypatch):
+    names, read = [], _reader._read_plain
+    monkeypatch.setattr(
+        _reader, "_read_plain", lambda path, facts: names.append(path.stem) or read(path, facts)
+    )
+    return names
+
+
+def test_what_is_selected_does_not_depend_on_it(mixed, monkeypatch):
+    for today in (None, profile([[1.0], [2.0], [3.0]])):
+        without = mixed.select(SPACE, today)
+        assert (mixed.path / "index" / "heads.joblib").exists()
+        forget(monkeypatch)
+        assert mixed.select(SPACE, today) == without
+        assert [task.id for task in without.tasks] == ["svc-0", "svc-1", "svc-2"]
+        assert {task.id: reason for task, reason in without.refused} == {
+            "failed": "no successful trial",
+            **{f"ridge-{n}": "another estimator: Ridge" for n in range(3)},
+        }
+
+
+def test_only_what_matters_is_opened(mixed, monkeypatch):
+    mixed.select()
+    forget(monkeypatch)
+    names = opened(monkeypatch)
+    selection = mixed.select(SPACE, profile([[1.0], [2.0]]))
+    assert sorted(names) == ["failed", "svc-0", "svc-1", "svc-2"]
+    assert [task.n_trials for task, _ in selection.refused] == [1, 1, 1, 1]
+    assert len(names) == 4
+    assert selection.refused[-1][0].trials[0].params == {"alpha": 1}
+    assert names[-1] == "ridge-2"
+
+
+def test_new_changed_and_removed_records(mixed, make_task, monkeypatch):
+    mixed.select(SPACE)
+    forget(monkeypatch)
+    mixed.remove("svc-0")
+    (mixed.path / "tasks" / "svc-1.joblib").unlink()
+    changed = make_task({"alpha": [1, 2]}, [({"alpha": 1}, 0.5)], id="svc-1", estimator=Ridge())
+    mixed.append(changed)
+    mixed.append(make_task(id="new", estimator=SVC()))
+    assert [task.id for task in mixed.select(SPACE).tasks] == ["new", "svc-2"]
+
+
+def test_small_archives_have_none(archive, make_task):
+    archive.append(make_task())
+    archive.select()
+    assert not (archive.path / "index").exists()
+
+
+def test_readonly_writes_none(mixed):
+    Archive(mixed.path, readonly=True).select()
+    assert not (mixed.path / "index").exists()
+
+
+def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
+    expected = mixed.select(SPACE)
+    file = mixed.path / "index" / "heads.joblib"
+    data = file.read_bytes()
+    for place in range(0, len(data), 97):
+        file.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
+        forget(monkeypatch)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert mixed.select(SPACE) == expected
+
+
+def test_stored_task_is_a_task(mixed):
+    (stored, *_) = mixed.select(SPACE).tasks
+    whole = mixed[stored.id]
+    assert type(stored) is _index.StoredTask
+    assert stored == whole and whole == stored
+    assert stored != mixed["svc-1"]
+    assert type(pickle.loads(pickle.dumps(stored))) is type(whole)
+    for again in (pickle.loads(pickle.dumps(stored)), copy.deepcopy(stored)):
+        # One NaN is not the other, so records are compared.
+        assert identity(task_to_record(again)) == identity(task_to_record(whole))
+
+
+def test_a_stored_task_whose_file_went(mixed):
+    (stored, *_) = mixed.select(SPACE).tasks
+    mixed.remove(stored)
+    with pytest.raises(RecordError, match="removed since"):
+        stored.trials  # noqa: B018

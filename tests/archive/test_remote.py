@@ -1,0 +1,183 @@
+"""Archives at addresses: in memory, and on a real server that speaks S3."""
+
+import builtins
+import os
+import uuid
+
+import pytest
+
+from sktransfer.archive import Archive, _files
+from sktransfer.archive._remote import Remote
+
+fsspec = pytest.importorskip("fsspec")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """Local copies in a folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
+    monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
+
+
+@pytest.fixture(scope="module")
+def s3():
+    """Address of a new bucket on a server of the test's own."""
+    pytest.importorskip("s3fs")
+    pytest.importorskip("flask_cors")
+    server_module = pytest.importorskip("moto.server")
+    server = server_module.ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    settings = {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        files = fsspec.filesystem("s3")
+        files.mkdir("past")
+        yield "s3://past"
+    fsspec.filesystem("s3").clear_instance_cache()
+    server.stop()
+
+
+@pytest.fixture(params=["memory", "s3"])
+def address(request):
+    """A new folder at an address."""
+    base = "memory://past" if request.param == "memory" else request.getfixturevalue("s3")
+    return f"{base}/{uuid.uuid4().hex}"
+
+
+def place(address, name):
+    files, root = fsspec.core.url_to_fs(address)
+    return files, f"{root}/{name}"
+
+
+def test_round_trip(address, make_task):
+    archive = Archive(address)
+    assert len(archive) == 0 and list(archive) == []
+    tasks = [make_task() for _ in range(3)]
+    for task in tasks:
+        archive.append(task)
+    assert list(archive) == sorted(tasks, key=lambda task: task.id)
+    files, file = place(address, f"tasks/{tasks[0].id}.joblib")
+    assert files.exists(file)
+    assert [task.id for task in Archive(address, readonly=True).select().tasks] == [t.id for t in archive]
+    assert archive.verify() == []
+
+
+def test_another_machine_sees_it(address, make_task, tmp_path, monkeypatch):
+    """That is, one with a local copy of its own; and what one removes, the other no longer has."""
+    archive = Archive(address)
+    archive.append(make_task(id="one"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    assert "one" in archive
+    archive.append(make_task(id="two"))
+    archive.remove("one")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert [task.id for task in archive] == ["two"]
+    with pytest.raises(KeyError, match="There is no task 'one'"):
+        archive.remove("one")
+
+
+def test_records_are_fetched_once(address, make_task, monkeypatch):
+    archive = Archive(address)
+    for id in "abc":
+        archive.append(make_task(id=id))
+    assert len(list(archive)) == 3
+    monkeypatch.setattr(
+        Remote, "_fetch", lambda self, names, sizes: names == [] or pytest.fail("fetched again")
+    )
+    assert len(list(archive)) == 3
+
+
+def test_strangers_files(address, make_task):
+    """They come through the same reader; and a name that is none for a disk is not fetched."""
+    archive = Archive(address)
+    archive.append(make_task(id="good"))
+    files, bad = place(address, "tasks/bad.joblib")
+    files.pipe_file(bad, b"nonsense")
+    files.pipe_file(place(address, "tasks/..\\evil.joblib")[1], b"nonsense")
+    with pytest.warns(UserWarning, match=r"Skipped .*bad\.joblib") as caught:
+        assert [task.id for task in archive] == ["good"]
+    assert len(caught) == 1
+    (finding,) = archive.verify(repair=True)
+    assert finding.moved.endswith("damaged/bad.joblib")
+    assert files.cat_file(place(address, "damaged/bad.joblib")[1]) == b"nonsense"
+    assert not files.exists(bad)
+    assert archive.verify() == []
+
+
+def test_merge_and_export(address, archive, make_task, tmp_path):
+    archive.append(make_task(id="one"))
+    remote = Archive(address)
+    assert remote.merge(archive).added == ("one",)
+    assert remote.export(tmp_path / "a.zip") == 1
+    assert archive.merge(remote).known == ("one",)
+    remote.remove("one")
+    assert remote.import_(tmp_path / "a.zip").added == ("one",)
+
+
+def test_damaged_copy(make_task):
+    """The copy is disposable: verify fetches everything anew."""
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+    archive.append(make_task(id="one"))
+    copied = _files.archive_directory(archive.path) / "tasks" / "one.joblib"
+    copied.write_bytes(b"x" * copied.stat().st_size)
+    assert archive.verify() == []
+    assert archive["one"].id == "one"
+
+
+def test_out_of_reach(make_task, monkeypatch):
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+    archive.append(make_task(id="one"))
+
+    def lost(*_, **__):
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(Remote, "_sizes", lost)
+    with pytest.warns(UserWarning, match="out of reach .*no route.* local copy") as caught:
+        assert [task.id for task in archive] == ["one"]
+    assert len(caught) == 1
+
+
+def test_cannot_be_written(make_task, monkeypatch):
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+
+    def full(*_, **__):
+        raise RuntimeError("quota")
+
+    monkeypatch.setattr(type(Remote(archive.path).files), "pipe_file", full)
+    with pytest.raises(OSError, match=r"cannot be written to \(quota\)"):
+        archive.append(make_task())
+    assert len(archive) == 0
+
+
+def test_by_the_environment(make_task, monkeypatch):
+    monkeypatch.setenv("SKTRANSFER_ARCHIVE", f"memory://{uuid.uuid4().hex}")
+    Archive().append(make_task(id="one"))
+    files, file = place(os.environ["SKTRANSFER_ARCHIVE"], "tasks/one.joblib")
+    assert files.exists(file)
+
+
+def test_without_fsspec(monkeypatch):
+    imported = builtins.__import__
+
+    def without(name, *rest):
+        if name.partition(".")[0] == "fsspec":
+            raise ImportError("No module named 'fsspec'")
+        return imported(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=r"pip install 'sktransfer\[remote\]'"):
+        Archive("s3://bucket/past")
+    Archive("past")
+
+
+def test_unknown_protocol():
+    with pytest.raises(ValueError, match="nonsense"):
+        Archive("nonsense://past")

@@ -1,0 +1,371 @@
+"""From one archive to another: merge, export with choices, import, remove, prune; and verify."""
+
+import json
+import os
+import time
+import zipfile
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+from sktransfer.archive import Archive, _files, _share
+from sktransfer.archive._format import task_to_record
+from sktransfer.profile import profile
+from sktransfer.space import Space
+from sktransfer.task import Task
+
+X, y = load_iris(return_X_y=True)
+
+
+@pytest.fixture
+def other(tmp_path):
+    return Archive(tmp_path / "other")
+
+
+# -- merge ---------------------------------------------------------------------------------------
+
+
+def test_merge(archive, other, make_task):
+    archive.append(make_task(id="mine"))
+    both = make_task(id="both")
+    archive.append(both)
+    other.append(both)
+    task = make_task(id="theirs")
+    other.append(task)
+    received = archive.merge(other)
+    assert (received.added, received.known, received.refused) == (("theirs",), ("both",), ())
+    assert archive["theirs"] == task
+    assert [task.id for task in other] == ["both", "theirs"]
+    assert archive.merge(str(other.path)).added == ()
+
+
+def test_merge_keeps_ones_own_record(archive, other, make_task):
+    archive.append(make_task(id="one"))
+    other.append(make_task(id="one", trials=[({"C": 1.0}, 0.1)]))
+    with pytest.warns(UserWarning, match="another record of this id, which was kept"):
+        received = archive.merge(other)
+    assert len(received.refused) == 1
+    assert archive["one"].best.score == 0.9
+
+
+def test_merge_records_of_different_formats(archive, other, make_task):
+    """An old one without a checksum and today's go along byte by byte; a newer one stays where it is."""
+    other.append(make_task(id="today"))
+    joblib.dump(task_to_record(make_task(id="old")), other.path / "tasks" / "old.joblib", protocol=4)
+    newer = _files.dump({**task_to_record(make_task(id="newer")), "format": 7})
+    (other.path / "tasks" / "newer.joblib").write_bytes(newer)
+    with pytest.warns(
+        UserWarning, match=r"newer\.joblib: the record has format 7, this version reads .* up to 1"
+    ):
+        received = archive.merge(other)
+    assert received.added == ("old", "today")
+    for id in received.added:
+        name = f"tasks/{id}.joblib"
+        assert (archive.path / name).read_bytes() == (other.path / name).read_bytes()
+    assert (other.path / "tasks" / "newer.joblib").read_bytes() == newer
+
+
+def test_merge_from_nowhere(archive, tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no archive to merge from"):
+        archive.merge(tmp_path / "nowhere")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(NotADirectoryError):
+        archive.merge(tmp_path / "file")
+
+
+# -- export and import ---------------------------------------------------------------------------
+
+
+def test_there_and_back(archive, other, make_task, tmp_path):
+    tasks = [make_task() for _ in range(3)]
+    for task in tasks:
+        archive.append(task)
+    assert archive.export(tmp_path / "all.zip") == 3
+    received = other.import_(tmp_path / "all.zip")
+    assert set(received.added) == {task.id for task in tasks}
+    assert list(other) == list(archive)
+    assert set(archive.import_(tmp_path / "all.zip").known) == {task.id for task in tasks}
+
+
+def function_of_mine(x):
+    return x
+
+
+@pytest.fixture
+def telling(tmp_path):
+    """An archive with a record that tells much."""
+    archive = Archive(tmp_path / "telling", keep="sample")
+    pipeline = make_pipeline(SVC())
+    pipeline.steps = [("secret_step", SVC())]
+    space = {"secret_step__C": [1, 10], "secret_step__kernel": [function_of_mine, "rbf"]}
+    trials = [({"secret_step__C": 1, "secret_step__kernel": function_of_mine}, 0.9)]
+    trial = {"params": trials[0][0], "score": 0.9, "fit_time": 0.125, "metrics": {"secret_metric": 0.25}}
+    archive.append(
+        Task.from_trials(
+            space,
+            [trial],
+            profile(X, y, keep="sample"),
+            estimator=pipeline,
+            metrics=("accuracy", "secret_metric"),
+        )
+    )
+    return archive
+
+
+def exported(archive, file, **choices):
+    archive.export(file, **choices)
+    with zipfile.ZipFile(file) as content:
+        (name,) = content.namelist()
+        with content.open(name) as stream:
+            return name, joblib.load(stream)
+
+
+def test_export_leaves_out_samples_by_default(telling, tmp_path):
+    (task,) = telling
+    assert task.profile["sample"] is not None
+    assert exported(telling, tmp_path / "a.zip")[1]["profile"]["sample"] is None
+    assert exported(telling, tmp_path / "a.zip", samples=True)[1]["profile"] == task.profile
+
+
+def test_export_without_fingerprints(telling, tmp_path, other):
+    _, record = exported(telling, tmp_path / "a.zip", fingerprints=False)
+    hashes = {str(number) for number in profile(X, y).fingerprint.tolist()}
+    assert not any(number in json.dumps(record) for number in hashes)
+    assert record["profile"]["meta_features"]
+    other.import_(tmp_path / "a.zip")
+    ((_, reason),) = other.select(profile=profile(X, y)).refused
+    assert "rows are not known" in reason
+    assert len(other.select(profile=profile(X, y), overlap="allow").tasks) == 1
+
+
+def test_export_without_names(telling, tmp_path, other):
+    (task,) = telling
+    _, record = exported(telling, tmp_path / "a.zip", names=False)
+    assert "secret" not in json.dumps(record) and "function_of_mine" not in json.dumps(record)
+    assert record["metrics"] == ["accuracy", "metric 2"]
+    assert record["trials"][0]["params"]["SVC.C"] == 1
+    assert record["trials"][0]["metrics"] == {"metric 2": 0.25}
+    other.import_(tmp_path / "a.zip")
+    # It still speaks about what it spoke about.
+    (found,) = other.select(Space.parse({"C": [1, 10]}, SVC())).tasks
+    assert found.id == task.id
+    assert found.best.params["SVC.kernel"] == record["space"]["branches"][0]["SVC.kernel"]["values"][0]
+
+
+def test_export_without_times(telling, tmp_path, other):
+    (task,) = telling
+    name, record = exported(telling, tmp_path / "a.zip", times=False)
+    assert task.id[:8] not in name + json.dumps(record) and task.created not in json.dumps(record)
+    assert np.isnan(record["trials"][0]["fit_time"])
+    assert other.import_(tmp_path / "a.zip").added == other.import_(tmp_path / "a.zip").known
+    assert exported(telling, tmp_path / "b.zip", times=False)[0] == name
+
+
+def test_a_file_that_cannot_be_exported_to(archive, make_task, tmp_path):
+    archive.append(make_task())
+    with pytest.raises(IsADirectoryError):
+        archive.export(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        archive.import_(tmp_path / "nothing.zip")
+
+
+def test_too_many_for_one_file(archive, make_task, tmp_path, monkeypatch):
+    archive.append(make_task())
+    monkeypatch.setattr(_share, "MAX_RECORDS", 0)
+    with pytest.raises(ValueError, match="up to 0 records"):
+        archive.export(tmp_path / "a.zip")
+    assert not (tmp_path / "a.zip").exists()
+
+
+# -- remove and prune ----------------------------------------------------------------------------
+
+
+def test_remove(archive, make_task):
+    archive.append(make_task(id="one"))
+    archive.append(make_task(id="two"))
+    archive.remove("one")
+    archive.remove(archive["two"])
+    assert len(archive) == 0
+    for id in ("one", "../one", "", 3):
+        with pytest.raises(KeyError, match="There is no task"):
+            archive.remove(id)
+
+
+def days_ago(n):
+    return (datetime.now(UTC) - timedelta(days=n)).isoformat(timespec="seconds")
+
+
+@pytest.fixture
+def aged(archive, make_task):
+    """Four of an estimator on a data set, two of which nothing is known; of 0 to 50 days."""
+    p = profile(X, y)
+    for n in range(4):
+        archive.append(make_task(id=f"iris-{n}", created=days_ago(10 * n), profile=p))
+    archive.append(make_task(id="unknown-4", created=days_ago(40)))
+    archive.append(make_task(id="unknown-5", created=days_ago(50)))
+    archive.append(make_task(id="no-date", created="long ago"))
+    return archive
+
+
+@pytest.mark.parametrize(
+    ("rules", "gone"),
+    [
+        ({"older_than": 35}, ["unknown-5", "unknown-4"]),
+        ({"older_than": timedelta(days=25)}, ["unknown-5", "unknown-4", "iris-3"]),
+        ({"older_than": datetime(2000, 1, 1)}, []),
+        ({"keep_newest": 2}, ["iris-3", "iris-2"]),
+        ({"max_records": 2}, ["no-date", "unknown-5", "unknown-4", "iris-3", "iris-2"]),
+        ({"keep_newest": 1, "max_records": 2}, ["no-date", "unknown-5", "iris-3", "iris-2", "iris-1"]),
+    ],
+)
+def test_prune(aged, rules, gone):
+    before = {task.id for task in aged}
+    assert aged.prune(**rules, dry_run=True) == gone
+    assert {task.id for task in aged} == before
+    assert aged.prune(**rules) == gone
+    assert {task.id for task in aged} == before - set(gone)
+
+
+@pytest.mark.parametrize(
+    "rules", [{}, {"older_than": "old"}, {"keep_newest": -1}, {"max_records": 1.5}, {"older_than": True}]
+)
+def test_prune_needs_a_rule(aged, rules):
+    with pytest.raises(ValueError, match=r"older_than|keep_newest|max_records"):
+        aged.prune(**rules)
+    assert len(aged) == 7
+
+
+def test_readonly(archive, other, make_task, tmp_path):
+    archive.append(make_task(id="one"))
+    archive.export(tmp_path / "a.zip")
+    reader = Archive(archive.path, readonly=True)
+    for write in (
+        lambda: reader.merge(other),
+        lambda: reader.import_(tmp_path / "a.zip"),
+        lambda: reader.remove("one"),
+        lambda: reader.prune(max_records=0),
+        lambda: reader.verify(repair=True),
+    ):
+        with pytest.raises(PermissionError, match="readonly"):
+            write()
+    assert reader.verify() == [] and reader.prune(max_records=0, dry_run=True) == ["one"]
+    assert len(archive) == 1
+
+
+# -- verify --------------------------------------------------------------------------------------
+
+
+def test_leftovers_of_stopped_writers(archive, tasks_directory):
+    old, young = tasks_directory / ".one.1-2.tmp", tasks_directory / ".two.1-2.tmp"
+    for file in (old, young):
+        file.write_bytes(b"half")
+    os.utime(old, (time.time() - 3 * 24 * 3600,) * 2)
+    (finding,) = archive.verify(repair=True)
+    assert finding.file == str(old) and "stopped" in finding.problem
+    assert young.exists() and not old.exists()
+
+
+def test_moved_aside_twice(archive, tasks_directory):
+    for content in (b"first", b"second"):
+        (tasks_directory / "bad.joblib").write_bytes(content)
+        archive.verify(repair=True)
+    kept = [file.read_bytes() for file in sorted((archive.path / "damaged").iterdir())]
+    assert sorted(kept) == [b"first", b"second"]
+
+
+def test_verify_reads_what_the_process_remembers(archive, make_task):
+    """Damage that leaves size and time as they were is found, though reading would not look again."""
+    archive.append(make_task(id="one"))
+    file = archive.path / "tasks" / "one.joblib"
+    facts = file.stat()
+    assert archive["one"]
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    assert [finding.file for finding in archive.verify()] == [str(file)]
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dict", "list", "pandas", "polars"])
+def test_table(archive, kind):
+    rows = [{"C": 1, "kernel": "rbf", "score": 0.9}, {"C": 10, "kernel": "linear", "score": 0.7}]
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    table = {"dict": columns, "list": rows}.get(kind)
+    if table is None:
+        table = pytest.importorskip(kind).DataFrame(columns)
+    task = archive[archive.add(table, X, y, estimator=SVC(), metric="accuracy")]
+    assert [trial.params for trial in task.trials] == [{k: row[k] for k in ("C", "kernel")} for row in rows]
+    assert task.scores.tolist() == [0.9, 0.7]
+    assert task.metrics == ("accuracy",)
+    assert task.space == Space.parse([{"C": [1, 10], "kernel": ["rbf", "linear"]}], SVC()).describe()
+    assert task.profile["n_rows"] == 150
+
+
+def test_table_of_a_search(archive):
+    """What people save of a search: ``DataFrame(search.cv_results_)``, with branches and so with gaps."""
+    pandas = pytest.importorskip("pandas")
+    grid = [{"kernel": ["poly"], "degree": [2, 3]}, {"kernel": ["rbf"], "C": [1.0, 2.5]}]
+    search = GridSearchCV(SVC(), grid, cv=3).fit(X, y)
+    for table in (pandas.DataFrame(search.cv_results_), search.cv_results_):
+        task = archive[archive.add(table, X, y, estimator=SVC())]
+        direct = archive[archive.add(search, X, y)]
+        assert [t.params for t in task.trials] == [t.params for t in direct.trials]
+        assert [(t.score, t.std, t.fit_time) for t in task.trials] == [
+            (t.score, t.std, t.fit_time) for t in direct.trials
+        ]
+
+
+def test_table_with_a_space(archive):
+    space = {"C": [0.1, 1, 10]}
+    table = [
+        {"C": 1, "loss": 0.1, "gain": -0.1, "note": "x"},
+        {"C": 10, "loss": 0.3, "gain": float("nan"), "note": "y"},
+    ]
+    task = archive[archive.add(table, space=space, score="gain")]
+    assert [(t.params, t.status) for t in task.trials] == [({"C": 1}, "ok"), ({"C": 10}, "failed")]
+    assert task.space["branches"][0]["C"]["values"] == [0.1, 1, 10]
+    assert task.metrics == ("gain",) and task.profile is None
+
+
+def test_none_is_a_value(archive):
+    task = archive[archive.add([{"depth": None, "score": 0.5}, {"depth": 3, "score": 0.6}])]
+    assert [trial.params for trial in task.trials] == [{"depth": None}, {"depth": 3}]
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "said"),
+    [
+        ({"C": [1]}, {}, "no column 'score' or 'mean_test_score'"),
+        ({"C": [1], "score": [1]}, {"score": "auc"}, "no column 'auc'; its columns are C, score"),
+        ({"C": [1], "score": [1]}, {"space": {"gamma": [1]}}, "no column for the parameter 'gamma'"),
+        ({"C": [], "score": []}, {}, "no trials"),
+        ([], {}, "no trials"),
+        ({"C": [1, 2], "score": [1]}, {}, "not equally long"),
+    ],
+)
+def test_bad_table(archive, table, options, said):
+    with pytest.raises(ValueError, match=said):
+        archive.add(table, **options)
+    assert len(archive) == 0
+
+
+def test_options_of_a_table_with_a_search(archive):
+    search = GridSearchCV(SVC(), {"C": [1]}, cv=2).fit(X, y)
+    with pytest.raises(TypeError, match="for tables only"):
+        archive.add(search, X, y, score="x")
+
+
+def test_replace_works_on_what_select_gives(archive, make_task):
+    archive.append(make_task(id="one"))
+    (task,) = archive.select().tasks
+    assert replace(task, id="two").trials == task.trials

@@ -1,0 +1,157 @@
+"""``python -m sktransfer archive ...``"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sktransfer import cli
+from sktransfer.archive import Archive
+from sktransfer.task import Task
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def archive(tmp_path):
+    archive = Archive(tmp_path / "past")
+    for id in ("one", "two"):
+        trials = [({"C": 1.0}, 0.875), ({"C": 10.0}, float("nan"))]
+        archive.append(
+            Task.from_trials({"C": [1.0, 10.0]}, trials, id=id, created="2025-01-02T03:04:05+00:00")
+        )
+    return archive
+
+
+@pytest.fixture
+def run(archive, capsys):
+    """Run a command on `archive`; exit code, output and errors."""
+
+    def run(*arguments, on=archive.path):
+        code = cli.main(["archive", arguments[0], "--archive", str(on), *map(str, arguments[1:])])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def in_a_process(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "sktransfer", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True
+    )
+
+
+def test_as_a_program(archive):
+    done = in_a_process("archive", "ls", "--archive", archive.path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["one", "two"]
+    assert "best 0.875" in done.stdout
+    done = in_a_process("archive", "show", "three", "--archive", archive.path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: There is no task 'three'") and "Traceback" not in done.stderr
+    done = in_a_process("archive", "juggle")
+    assert done.returncode == 2 and "invalid choice" in done.stderr
+
+
+def test_ls_as_json(run):
+    code, out, _ = run("ls", "--json")
+    assert code == 0
+    assert json.loads(out)[0] == {
+        "id": "one",
+        "created": "2025-01-02T03:04:05+00:00",
+        "estimator": None,
+        "n_trials": 2,
+        "best": 0.875,
+    }
+
+
+def test_show(run):
+    code, out, _ = run("show", "one")
+    assert code == 0 and "n_failed    1" in out and "C: 1.0" in out
+    shown = json.loads(run("show", "one", "--json")[1])
+    assert shown["trials"][1]["score"] is None and shown["parameters"] == ["C"]
+
+
+def test_verify(run, archive):
+    assert run("verify") == (0, "Every file is sound.\n", "")
+    bad = archive.path / "tasks" / "bad.joblib"
+    bad.write_bytes(b"nonsense")
+    code, out, _ = run("verify")
+    assert code == 1 and out.startswith(f"{bad}: it is not") and bad.exists()
+    (finding,) = json.loads(run("verify", "--repair", "--json")[1])
+    assert Path(finding["moved"]).read_bytes() == b"nonsense"
+    assert run("verify")[0] == 0
+
+
+def test_a_bad_file_is_one_line(run, archive):
+    (archive.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
+    code, out, err = run("ls")
+    assert code == 0 and len(out.splitlines()) == 2
+    assert err.startswith("warning: Skipped a file") and len(err.splitlines()) == 1
+
+
+def test_merge_export_import(run, archive, tmp_path):
+    file, other = tmp_path / "all.zip", tmp_path / "other"
+    assert run("export", file, "--no-names", "--no-fingerprints")[0] == 0
+    assert run("import", file, on=other)[1] == "2 added, 0 known, 0 refused\n"
+    assert json.loads(run("merge", other, "--json")[1]) == {
+        "added": [],
+        "known": ["one", "two"],
+        "refused": [],
+    }
+    (archive.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
+    code, out, err = run("merge", archive.path, on=other)
+    assert code == 1 and "1 refused" in out and "bad.joblib" in err
+
+
+def test_export_passes_its_choices_on(run, monkeypatch, tmp_path):
+    seen = {}
+    monkeypatch.setattr(Archive, "export", lambda self, file, **choices: seen.update(choices) or 0)
+    run("export", tmp_path / "a.zip", "--samples", "--no-times")
+    assert seen == {"samples": True, "fingerprints": True, "names": True, "times": False}
+
+
+def test_stats(run):
+    counted = json.loads(run("stats", "--json")[1])
+    assert (counted["records"], counted["trials"], counted["formats"]) == (2, 4, {"1": 2})
+    assert "records     2" in run("stats")[1]
+
+
+def test_prune(run, archive):
+    code, out, _ = run("prune", "--max-records", 1, "--dry-run")
+    assert (code, out) == (0, "one\n1 would go\n") and len(archive) == 2
+    assert json.loads(run("prune", "--older-than", 30, "--json")[1])["removed"] == ["one", "two"]
+    assert len(archive) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "../one"), "There is no task"),
+        (("merge", "nowhere-at-all"), "There is no archive to merge from"),
+        (("import", "nowhere.zip"), "nowhere.zip"),
+        (("import", __file__), "not an exported archive"),
+        (("prune",), "Say what may go"),
+        (("prune", "--max-records", "-1"), "max_records must be"),
+        (("export", os.curdir), "is a directory"),
+    ],
+)
+def test_mistakes(run, archive, arguments, said):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ") and said in err and len(err.splitlines()) == 1
+    assert len(archive) == 2
+
+
+def test_a_file_as_archive(run, tmp_path):
+    (tmp_path / "file").write_text("x")
+    for command in ("ls", "stats", "verify"):
+        code, _, err = run(command, on=tmp_path / "file")
+        assert code == 2 and "An archive is a directory, but this is a file" in err
+
+
+def test_no_archive_yet(run, tmp_path):
+    assert run("ls", on=tmp_path / "new") == (0, "The archive is empty.\n", "")
+    assert not (tmp_path / "new").exists()
