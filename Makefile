@@ -45,7 +45,7 @@ bench-transfer: $(VENV)/.installed-bench  ## transfer: first trials, proteins, a
 	$(THREADS) $(VENV)/bin/python -m benchmarks.protein --report docs/results/protein.md
 	$(VENV)/bin/python -m benchmarks.meta_model
 
-papers: $(VENV)/.installed-bench  ## the papers' own experiments at reduced size (within an hour)
+papers: $(VENV)/.installed-bench  ## the papers' own experiments at reduced size
 	$(THREADS) $(VENV)/bin/python -m benchmarks.papers all --quick
 
 bench-archive: $(VENV)/.installed-bench  ## ten thousand records, and many writers

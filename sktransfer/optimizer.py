@@ -51,7 +51,7 @@ class TransferOptimizer:
     profile : DatasetProfile, dict or None
         What is known of today's data.
     surrogate : str or Surrogate
-        ``"auto"``, ``"gp"``, ``"warm-start"``, ``"random"`` or an instance.
+        A name, such as ``"auto"``, ``"dist-gp"`` or ``"gp"`` (see docs/surrogates.md), or an instance.
     random_state : int, numpy RandomState or None
         The same seed and the same scores give the same proposals.
 
@@ -173,7 +173,8 @@ class TransferOptimizer:
         for proposal in found:
             code = self.space.encode([proposal.params])
             mean, std = (math.nan, math.nan) if belief is None else belief.predict(code)
-            suggestions.append(Suggestion(proposal.params, mean, std, sources, note))
+            rests_on = sources, note if proposal.origin.startswith(("model", "task")) else "space-filling"
+            suggestions.append(Suggestion(proposal.params, mean, std, *rests_on))
         return suggestions if belief is None else sorted(suggestions, key=lambda each: -each.mean)
 
     def _suggest_defaults(self, n: int, defaults: Mapping[str, Any] | None) -> list[Suggestion]:

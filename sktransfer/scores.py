@@ -48,6 +48,16 @@ def raise_floor(z: np.ndarray, reach: float = 2.0) -> np.ndarray:
     return np.maximum(z, median - reach * (ok.max() - median))  # NaN stays NaN
 
 
+def floored(z: np.ndarray) -> np.ndarray:
+    """Scores with their floor raised, and failed trials one standard deviation below the worst success.
+
+    >>> floored(np.array([0.2, 0.4, np.nan])).round(2).tolist()
+    [0.2, 0.4, 0.1]
+    """
+    standard, shift, scale = standardise(raise_floor(z))
+    return shift + scale * standard
+
+
 def copula(z: np.ndarray) -> np.ndarray:
     """Normal scores: Phi^-1 of the empirical distribution (Salinas et al. 2020, section 4.1).
 

@@ -14,7 +14,7 @@ Activation = Callable[[torch.Tensor], torch.Tensor]
 
 
 class Network:
-    """Layers of units, the last one linear unless `activate_last`.
+    """Layers of tanh units, the last one linear.
 
     Parameters
     ----------
@@ -23,19 +23,10 @@ class Network:
     rng : numpy Generator
         Draws the weights from their prior: N(0, scale² / inputs of the layer), biases N(0, scale²).
     scale : float
-    activation : callable on tensors
-    activate_last : bool
     """
 
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        rng: np.random.Generator,
-        scale: float = 1.0,
-        activation: Activation = torch.tanh,
-        activate_last: bool = False,
-    ):
-        self._scale, self._activation, self._activate_last = scale, activation, activate_last
+    def __init__(self, sizes: Sequence[int], rng: np.random.Generator, scale: float = 1.0):
+        self._scale = scale
         self.weights: list[torch.Tensor] = []
         for fan_in, fan_out in pairwise(sizes):
             self.weights.append(
@@ -48,7 +39,7 @@ class Network:
 
     def __call__(self, x: torch.Tensor) -> torch.Tensor:
         """(..., inputs) -> (..., outputs)."""
-        return forward(x, self.weights, self._activation, self._activate_last)
+        return forward(x, self.weights)
 
     def penalty(self) -> torch.Tensor:
         """Minus the log prior of the weights, up to a constant."""

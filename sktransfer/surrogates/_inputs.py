@@ -39,6 +39,12 @@ class Inputs:
         """Number of inputs."""
         return int((~self.categorical).sum()) + len(self.levels)
 
+    def are_like(self, other: Inputs) -> bool:
+        """Whether the columns of both mean the same."""
+        return np.array_equal(self.levels, other.levels) and np.array_equal(
+            self.categorical, other.categorical
+        )
+
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """(n, d) -> (n, width)."""
         columns = self.levels[:, 0].astype(int)

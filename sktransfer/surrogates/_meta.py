@@ -77,9 +77,9 @@ class MetaSurrogate(Surrogate):
     def _start_from(self, warm_from: Surrogate | None) -> bool:
         """Begin with an earlier surrogate's weights if they are of the same names and shapes; say whether."""
         old = getattr(warm_from, "trained_", {}) if isinstance(warm_from, type(self)) else {}
-        if not self.trained_ or any(
-            name not in old or old[name].shape != new.shape for name, new in self.trained_.items()
-        ):
+        if not old or not self.trained_ or not self.inputs_.are_like(warm_from.inputs_):  # type: ignore[union-attr]
+            return False
+        if any(name not in old or old[name].shape != new.shape for name, new in self.trained_.items()):
             return False
         with torch.no_grad():
             for name, new in self.trained_.items():

@@ -25,7 +25,7 @@ from sklearn.base import clone
 from sktransfer._torch import single_thread, tensor
 from sktransfer.encoders import Encoder, TaskIndex
 from sktransfer.encoders._network import Network, forward
-from sktransfer.scores import raise_floor, standardise
+from sktransfer.scores import floored
 from sktransfer.surrogates._blr import LinearRegression, correlations
 from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._contexts import Contexts, data_key, lookup, most_probable
@@ -222,8 +222,7 @@ class ABLR(MetaSurrogate):
         return (
             isinstance(warm_from, ABLR)
             and bool(getattr(warm_from, "trained_", None))
-            and np.array_equal(self.inputs_.levels, warm_from.inputs_.levels)
-            and np.array_equal(self.inputs_.categorical, warm_from.inputs_.categorical)
+            and self.inputs_.are_like(warm_from.inputs_)
             and contexts.start_from(warm_from.encoder_, warm_from.embeddings_)
         )
 
@@ -233,8 +232,7 @@ class ABLR(MetaSurrogate):
         """Belief about the target: its own head, conditioned on its trials."""
         if not self._has_past:
             return None if len(target.z) < self.n_initial else self.alone_.posterior(target)
-        z, shift, scale = standardise(raise_floor(target.z))
-        y = shift + scale * z
+        y = floored(target.z)
         c = self._context_of(target, y)
         level = self._level(c)
         belief = self._condition(c, target.theta, y, level)
@@ -298,7 +296,7 @@ class ABLR(MetaSurrogate):
         """Correlation of the scores at past settings, by the contexts; None without contexts."""
         if not self.embeddings_:
             return None
-        return self._placed(self._alike(self._context_of(target, standardise(raise_floor(target.z))[0])))
+        return self._placed(self._alike(self._context_of(target, floored(target.z))))
 
     def basis(self, target: EncodedTask) -> list[str] | None:
         return self._placed_words(self.learned_["basis"].tolist()) if self.embeddings_ else None

@@ -11,6 +11,7 @@ units. The paper minimises; here everything is maximised, and less time is more.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -199,15 +200,27 @@ class CopulaGP(MetaSurrogate):
         """Belief about the target, on the normal scale."""
         if not self._has_past and self._names == ["score"]:
             return self.alone_.posterior(target)
+        self._warn_of_unknown(target)
         z = self._scores(target)
         if not self._has_past:
             return _NormalScale(self._alone(target, z), target, z)
         belief = self._belief(target, z)
-        if not self.guard or not len(z):
+        # Ranks among a few trials say little of how good they are: a past that led to good ones at once would
+        # be punished for it.
+        if not self.guard or len(z) < _ENOUGH:
             return _NormalScale(belief, target, z, self.learned_)
         alone = self._alone(target, z)
         both = weigh(belief, alone, belief.log_evidence - alone.log_evidence)
         return _NormalScale(both, target, z, self.learned_)
+
+    def _warn_of_unknown(self, target: EncodedTask) -> None:
+        unknown = [n for n in self._names if n not in ("score", "time") and n not in target.metrics]
+        if unknown and len(target.z):
+            warnings.warn(
+                f"objective={self.objective!r}: {', '.join(unknown)} was not measured on these data; "
+                f"measured were score, time, {', '.join(sorted(set(target.metrics) - {'fit_time'}))}.",
+                stacklevel=2,
+            )
 
     def _alone(self, target: EncodedTask, z: np.ndarray) -> GaussianProcess:
         return gaussian_process(target.theta, z, target.categorical)
@@ -274,8 +287,20 @@ class _NormalScale:
 
     def to_scores(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The score of the same rank, and half the distance of those a standard deviation above and below."""
-        low, middle, high = (np.interp(mean + k * std, self._normal, self._scores) for k in (-1, 0, 1))
+        low, middle, high = (self._score(mean + k * std) for k in (-1, 0, 1))
         return middle, (high - low) / 2
+
+    def _score(self, normal: np.ndarray) -> np.ndarray:
+        """By interpolation; beyond the best and the worst, on the line from the middle through them."""
+        at, scores = self._normal, self._scores
+        found = np.interp(normal, at, scores)
+        if len(at) < 3 or at[-1] == at[0]:
+            return found
+        middle = len(at) // 2
+        for end, beyond in ((-1, normal > at[-1]), (0, normal < at[0])):
+            slope = (scores[end] - scores[middle]) / (at[end] - at[middle] or np.inf)
+            found = np.where(beyond, scores[end] + slope * (normal - at[end]), found)
+        return found
 
 
 def _metric(task: EncodedTask, name: str) -> np.ndarray:

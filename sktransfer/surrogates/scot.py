@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from sktransfer._torch import single_thread
-from sktransfer.scores import raise_floor, standardise
+from sktransfer.scores import floored
 from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._data_features import NAMES, DataFeatures, known
 from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, fit_hyperparameters
@@ -190,17 +190,17 @@ class SCoT(MetaSurrogate):
         past, x = self.past_, self._target_features(target)
         before = self._before(x)
         level = past.level(self._alike(x), np.ones(len(past), dtype=bool), shared=False)
-        z, shift, scale = standardise(raise_floor(target.z))
-        y = shift + scale * z
+        y = floored(target.z)
         fair = Conditioned(before, target.theta, y, level)
         if not len(y):
             return fair
         trials = before.trials.and_one_more(_beside(target.theta, x), _places(target.z))
         s = self._rank(trials)
         last = s[-len(y) :]
-        # The order says nothing of the scale: mean and deviation are those of the target's scores so far.
+        # The order says nothing of the scale: the deviation is that of the target's scores so far, and the
+        # best trial has its own score, which is what the next one has to beat.
         unit = y.std() / max(last.std(), 0.1) if y.std() > 0 else float(np.exp(level.log_scale))
-        offset = float(y.mean() - unit * last.mean())
+        offset = float(y.max() - unit * last.max())
         gp = GaussianProcess(
             trials.X,
             s,
@@ -210,7 +210,7 @@ class SCoT(MetaSurrogate):
             shift=offset,
             scale=float(unit),
         )
-        belief = _Ranked(gp, x, float(offset + unit * last.max()))
+        belief = _Ranked(gp, x)
         if not self.guard:
             return belief
         alone = self.alone_.posterior(target)
@@ -295,10 +295,10 @@ class _Before:
 
 
 class _Ranked:
-    """The process on all ranks, at the target's data; its value to beat is the best trial's latent score."""
+    """The process on all ranks, at the target's data."""
 
-    def __init__(self, gp: GaussianProcess, x: np.ndarray, incumbent: float):
-        self._gp, self._x, self.incumbent = gp, x, incumbent
+    def __init__(self, gp: GaussianProcess, x: np.ndarray):
+        self._gp, self._x = gp, x
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._gp.predict(_beside(theta, self._x))

@@ -118,6 +118,32 @@ def test_predictions_are_reported_as_scores():
     assert np.abs(np.array(predicted) - found)[6:].mean() < 0.15  # the first five are drawn
 
 
+def test_a_good_past_is_not_punished_for_good_trials():
+    """All trials near the best: by rank some of them are bad."""
+    theta = np.array([0.75, 0.3]) + 0.05 * np.random.default_rng(0).standard_normal((4, 2))
+    for n in range(1, 5):
+        today = EncodedTask(theta[:n], score(theta[:n]), NUMBERS)
+        np.testing.assert_array_equal(
+            fitted(CopulaGP).posterior(today).predict(THETA), fitted(CopulaGP).prior(THETA)
+        )
+
+
+def test_a_prediction_may_exceed_the_best_so_far():
+    today = target(trials=9)
+    posterior = fitted(CopulaGP).posterior(today)
+    mean, std = posterior.to_scores(
+        np.array([posterior.incumbent, posterior.incumbent + 0.5]), np.full(2, 0.1)
+    )
+    assert mean[0] == pytest.approx(today.z.max())
+    assert mean[1] > today.z.max()
+    assert (std > 0).all()
+
+
+def test_a_metric_that_nobody_measured_is_named():
+    with pytest.warns(UserWarning, match="acuracy was not measured"):
+        CopulaGP(objective=("acuracy", "time"), steps=5).fit(past_tasks(2)).posterior(target(trials=3))
+
+
 def test_a_batch_spreads_out():
     optimizer = TransferOptimizer(SPACE, surrogate="copula-gp", random_state=0)
     optimizer.surrogate, optimizer.learned = fitted(CopulaGP), True

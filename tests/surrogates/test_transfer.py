@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sktransfer.surrogates import make_surrogate
-from tests.surrogates.transferring import past_tasks, search, target
+from tests.surrogates.transferring import past_tasks, score, search, target
 
 # dist-gp and dist-blr, which need data to compare, are in test_joint.
 NAMES = ["ablr", "box", "common-surface", "copula-gp", "copula-ts", "dklm", "fsbo", "rgpe", "scot", "tst"]
@@ -39,3 +39,4 @@ def test_results_and_direction_count(name):
 
     right, wrong = favourite(past_tasks()), favourite(past_tasks(sign=-1.0))
     assert np.abs(right - wrong).max() > 0.1
+    assert score(right) > score(wrong)
