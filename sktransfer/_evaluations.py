@@ -50,7 +50,7 @@ class Evaluations:
     ):
         self._parallel, self._n_splits = parallel, n_splits
         self._known, self._report, self._flush = known, report, flush
-        self._step = 1 if n_workers == 1 else math.ceil(ROUNDS * n_workers / n_splits)
+        self._step = 1 if n_workers == 1 else math.ceil(ROUNDS * n_workers / max(1, n_splits))
         self.batch: Sequence[Proposal] = ()
 
     def __call__(self, fits: Iterable) -> Rows:
@@ -77,7 +77,7 @@ class Evaluations:
     def _fit(self, proposals: Sequence[Proposal], fits: Iterable) -> Rows:
         n, begun = self._n_splits, time.monotonic()
         rows = self._parallel(islice(fits, len(proposals) * n))
-        if len(rows) == len(proposals) * n:
+        if rows and len(rows) == len(proposals) * n:  # otherwise scikit-learn will complain
             for i, proposal in enumerate(proposals):
                 self._report(proposal, rows[i * n : (i + 1) * n], True)
             self._flush()

@@ -83,6 +83,8 @@ def past_of(task: Task, selection: Selection) -> tuple[Task, ...] | None:
     tasks |= {other.id: other for other, _ in selection.refused}
     found = []
     stored: Any = (task.resume or {}).get("past")
+    if stored is None:
+        return selection.tasks  # it used none, as a whole grid does: today's are as good
     if not isinstance(stored, list):
         return None
     for entry in stored:

@@ -29,10 +29,19 @@ class Progress:
         Digests of what the search is about, see `_problem.describe_problem`.
     selection : Selection
         Past tasks as they are now.
+    uses_past : bool
+        Whether they have a say: in a whole grid, or with a surrogate that does not transfer, they have none.
     """
 
-    def __init__(self, archive: Archive | None, problem: dict[str, str | None], selection: Selection):
+    def __init__(
+        self,
+        archive: Archive | None,
+        problem: dict[str, str | None],
+        selection: Selection,
+        uses_past: bool = False,
+    ):
         self._archive, self.problem, self.selection = archive, problem, selection
+        self._uses_past = uses_past
         self.earlier: Task | None = None
         self.seed: int | None = None
         self.batch_size: int | None = None
@@ -53,7 +62,7 @@ class Progress:
         found = [task for task in tasks.values() if isinstance((task.resume or {}).get("problem"), dict)]
         ranked = [(differences(self.problem, task), task) for task in found]
         same = [task for differing, task in ranked if not differing]
-        usable = [task for task in same if past_of(task, self.selection) is not None]
+        usable = [task for task in same if self._past(task) is not None]
         if usable:
             self._take_up(max(usable, key=lambda task: (len(task.trials), task.id)))
             return
@@ -69,17 +78,19 @@ class Progress:
 
     def _take_up(self, task: Task) -> None:
         stored: dict[str, Any] = task.resume or {}
-        past = past_of(task, self.selection)
+        past = self._past(task)
         assert past is not None
-        later = tuple((other, "is newer than the search that is resumed") for other in self.selection.tasks)
-        later = tuple(pair for pair in later if pair[0].id not in {other.id for other in past})
-        heard = {other.id for other in past}
+        heard, why = {other.id for other in past}, "is newer than the search that is resumed"
+        later = tuple((other, why) for other in self.selection.tasks if other.id not in heard)
         refused = tuple(pair for pair in self.selection.refused if pair[0].id not in heard)
         self.earlier = task
         self.selection = Selection(past, refused + later)
         self.seed, self.batch_size = _whole(stored, "seed", 0), _whole(stored, "batch_size", 1)
         for trial, rows in zip(task.trials, _listed(stored, "folds"), strict=False):
             self._known[params_identity(trial.params)].append(rows)
+
+    def _past(self, task: Task) -> tuple[Task, ...] | None:
+        return past_of(task, self.selection) if self._uses_past else self.selection.tasks
 
     def known(self, params: dict[str, Any], n_splits: int, train: bool) -> Rows | None:
         """The results of a configuration in the earlier run, once."""
@@ -96,7 +107,9 @@ class Progress:
             "problem": self.problem,
             "seed": seed,
             "batch_size": batch_size,
-            "past": [[task.id, len(task.trials)] for task in self.selection.tasks],
+            "past": [[task.id, len(task.trials)] for task in self.selection.tasks]
+            if self._uses_past
+            else None,
             "continues": before,
         }
         self._writes = self._archive is not None and not self._archive.readonly
@@ -157,8 +170,9 @@ class Progress:
     def _clear(self) -> None:
         if self._journal is not None:
             self._journal.remove()
-        if self.earlier is not None and len(self.earlier.trials) <= len(self._folds):
-            assert self._archive is not None
+        assert self._archive is not None
+        contained = self.earlier is not None and len(self.earlier.trials) <= len(self._folds)
+        if self.earlier is not None and contained and not self._archive.readonly:
             self._archive.running.discard(self.earlier.id)  # if that was a journal
 
     def _warn(self, error: Exception) -> None:

@@ -77,10 +77,11 @@ class Run:
         self._folds, self._begun, search = folds, time.monotonic(), self._search
         self._n_iter = search.n_iter if self.whole_grid is None else len(self.whole_grid)
         surrogate = self._checked_surrogate() if self.whole_grid is None else None
-        if surrogate is not None and surrogate.transfers:
+        uses_past = surrogate is not None and surrogate.transfers
+        if uses_past:
             self._selection = self._ask_archive()
         seed = check_random_state(search.random_state).randint(2**31 - 1) if surrogate is not None else None
-        self._progress = self._look_for_progress(split_arguments(evaluate_candidates), seed)
+        self._progress = self._look_for_progress(split_arguments(evaluate_candidates), seed, uses_past)
         self._selection = self._progress.selection
         seed = seed if self._progress.seed is None else self._progress.seed
         n_workers = effective_n_jobs(search.n_jobs)
@@ -109,7 +110,7 @@ class Run:
             surrogate.fit([])  # its parameters are the user's: a mistake there is an error, not a warning
         return surrogate
 
-    def _look_for_progress(self, split: tuple, seed: int | None) -> Progress:
+    def _look_for_progress(self, split: tuple, seed: int | None, uses_past: bool) -> Progress:
         search = self._search
         if self.archive is None:
             return Progress(None, {}, self._selection)
@@ -117,7 +118,7 @@ class Run:
         folds = self._folds.split(X, y, **keywords)
         given = search.random_state if isinstance(search.random_state, Integral | None) else seed
         about = describe_problem(search, self._X, self._y, self._params, self.space, folds, given)
-        progress = Progress(self.archive, about, self._selection)
+        progress = Progress(self.archive, about, self._selection, uses_past)
         if search.resume:
             try:
                 progress.resume()

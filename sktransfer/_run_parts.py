@@ -52,7 +52,7 @@ def busy_batch(n_workers: int, n_splits: int) -> int:
     (1, 1, 3)
     """
     for size in range(1, n_workers + 1):
-        fits = size * n_splits
+        fits = size * max(1, n_splits)  # of no folds at all scikit-learn will complain
         if fits / (math.ceil(fits / n_workers) * n_workers) >= 0.8:
             return size
     return n_workers

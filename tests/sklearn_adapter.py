@@ -21,6 +21,7 @@ class _Adapter(TransferSearchCV):
     surrogate = "random"
     batch_size = None
     timeout = None
+    resume = False
     random_state = None
 
     def _adopt(self, **params):

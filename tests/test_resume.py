@@ -165,6 +165,19 @@ def test_a_grid_that_has_become_affordable(tmp_path):
     assert_same(resumed, quiet(search(None, space=space, n_iter=8)))
 
 
+def test_a_grid_needs_no_past(tmp_path):
+    """Nor does it matter, when the grid has become affordable, that the past is not the same any more."""
+    params = {"space": {"a": [0.1, 0.2, 0.4, 0.8], "kind": ["x", "y"]}, "surrogate": "warm-start"}
+    gone = quiet(search(tmp_path, **params), *load_wine(return_X_y=True)).task_id_
+    assert quiet(search(tmp_path, n_iter=5, **params)).source_tasks_[0]["refused"] is None
+    os.remove(tmp_path / "tasks" / f"{gone}.joblib")
+    Counted.fits = 0
+    assert_same(
+        quiet(search(tmp_path, n_iter=8, resume=True, **params)), quiet(search(None, n_iter=8, **params))
+    )
+    assert Counted.fits == 3 * (3 + 8)
+
+
 def test_the_same_search_again_evaluates_nothing(tmp_path):
     first = quiet(search(tmp_path))
     Counted.fits = 0
