@@ -23,7 +23,7 @@ from sktransfer.archive._index import StoredTask, heads
 from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
 from sktransfer.archive._remote import Remote, check_installed, is_remote
-from sktransfer.archive._select import Selection, is_other_problem, select
+from sktransfer.archive._select import Selection, described, is_other_problem, select
 from sktransfer.archive._table import is_table, task_from_table
 from sktransfer.archive._upkeep import Upkeep
 from sktransfer.task import Task
@@ -134,7 +134,7 @@ class Archive(Upkeep):
             else:
                 yield task
 
-    def _candidates(self, space: Any, profile: Any) -> Iterator[Task]:
+    def _candidates(self, today: Any, profile: Any) -> Iterator[Task]:
         """Tasks for `select`; trials and profile are read of those only where they may matter."""
         self._refresh()
         for file, head in heads(self._directory(), write=not self.readonly):
@@ -142,7 +142,7 @@ class Archive(Upkeep):
                 _warn_skipped(head)
                 continue
             stored = StoredTask.of(head, file)
-            if profile is None or is_other_problem(stored, space):
+            if profile is None or is_other_problem(stored, today):
                 yield stored
             else:
                 yield from self._read_all([file])
@@ -206,7 +206,8 @@ class Archive(Upkeep):
         >>> selection.tasks, [reason for task, reason in selection.refused]
         ((), ['no parameter in common'])
         """
-        return select(self._candidates(space, profile), space, profile, overlap)
+        today = described(space)
+        return select(self._candidates(today, profile), today, profile, overlap)
 
     @property
     def models(self) -> ModelStore:
