@@ -40,8 +40,8 @@ class StoredTask(Task):
     """
 
     # A cached property gives way to what is in the instance, so that dataclasses.replace works as usual.
-    trials = cached_property(lambda self: self._whole().trials)  # type: ignore[assignment]
-    profile = cached_property(lambda self: self._whole().profile)  # type: ignore[assignment]
+    trials = cached_property(lambda self: self._whole().trials)
+    profile = cached_property(lambda self: self._whole().profile)
     _head: Head
 
     @classmethod

@@ -50,7 +50,7 @@ def _moment(older_than: Any) -> datetime:
     """A moment from itself, from an age or from a number of days."""
     if isinstance(older_than, datetime):
         return older_than if older_than.tzinfo else older_than.astimezone()
-    if isinstance(older_than, Real) and not isinstance(older_than, bool) and 0 <= older_than < 1e6:
+    if isinstance(older_than, Real) and not isinstance(older_than, bool) and 0 <= float(older_than) < 1e6:
         older_than = timedelta(days=float(older_than))
     if not isinstance(older_than, timedelta):
         raise ValueError(

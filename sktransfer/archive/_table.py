@@ -77,7 +77,7 @@ def _columns(table: Any) -> dict[str, list]:
     if isinstance(table, list):
         if not all(isinstance(row, Mapping) for row in table):
             raise TypeError("A list of trials is a list of dicts, one per trial.")
-        names = dict.fromkeys(name for row in table for name in row)
+        names: Any = dict.fromkeys(name for row in table for name in row)
         columns = {name: [row.get(name, _MISSING) for row in table] for name in names}
     else:
         names = table if isinstance(table, Mapping) else table.columns
@@ -123,7 +123,7 @@ def _parameters(columns: Mapping[str, Sequence], score: str, space: Any) -> dict
 
 def _values(column: Sequence) -> list[Any]:
     """Cells as plain Python values, with `_MISSING` where there is none."""
-    values = [_MISSING if _is_missing(cell) else to_python(cell) for cell in column]
+    values: list[Any] = [_MISSING if _is_missing(cell) else to_python(cell) for cell in column]
     present = [value for value in values if value is not _MISSING]
     # A DataFrame has no room for a gap among integers, and makes floats of them: 5.0 was max_depth=5.
     gaps = len(present) < len(values)
