@@ -137,15 +137,17 @@ class Archive(Upkeep):
     def _candidates(self, today: Any, profile: Any) -> Iterator[Task]:
         """Tasks for `select`; trials and profile are read of those only where they may matter."""
         self._refresh()
-        for file, head in heads(self._directory(), write=not self.readonly):
+        directory = self._directory()
+        tasks = directory / "tasks"
+        for id, head in heads(directory, write=not self.readonly):
             if isinstance(head, RecordError):
                 _warn_skipped(head)
                 continue
-            stored = StoredTask.of(head, file)
+            stored = StoredTask.of(head, id, tasks)
             if profile is None or is_other_problem(stored, today):
                 yield stored
             else:
-                yield from self._read_all([file])
+                yield from self._read_all([tasks / (id + _files.SUFFIX)])
 
     def get(self, id: str) -> Task:
         """Return the task of this id.
