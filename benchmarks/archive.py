@@ -19,7 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +29,13 @@ from sktransfer.archive import Archive, _files
 from sktransfer.archive._format import task_to_record
 from sktransfer.profile import profile
 from sktransfer.space import Space
-from sktransfer.task import Task
+from sktransfer.task import Task, Trial
 
 N_ESTIMATORS, N_TRIALS = 40, 25
 WRITERS, APPENDS = 16, 50
 
 
+@cache
 def space_of(kind: int) -> dict[str, Any]:
     """A description as `Space.describe` gives it; each kind is an estimator of its own."""
     described = Space.parse({"C": [0.1, 1.0, 10.0], "gamma": [0.01, 0.1, 1.0]}).describe()
@@ -46,9 +47,8 @@ def make_task(n: int, data: list[dict]) -> Task:
     """A task of a search of usual size: 25 trials, and a profile with a sketch and fingerprints."""
     rng = np.random.default_rng(n)
     trials = [({"C": 1.0, "gamma": 0.1}, float(score)) for score in rng.random(N_TRIALS)]
-    task = Task.from_trials({"C": [0.1, 1.0, 10.0], "gamma": [0.01, 0.1, 1.0]}, trials)
-    fields = {name: getattr(task, name) for name in ("trials", "metrics", "id", "created", "versions")}
-    return Task(space=space_of(n % N_ESTIMATORS), profile=data[n % len(data)], **fields)
+    made = tuple(Trial.make(*trial) for trial in trials)
+    return Task(trials=made, space=space_of(n % N_ESTIMATORS), profile=data[n % len(data)])
 
 
 def timed(call: Callable[[], Any]) -> tuple[float, float]:

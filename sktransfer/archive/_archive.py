@@ -25,7 +25,7 @@ from sktransfer.archive._journal import Journals
 from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
 from sktransfer.archive._remote import Remote, check_installed, is_remote
-from sktransfer.archive._select import Selection, is_other_problem, select
+from sktransfer.archive._select import Selection, described, is_other_problem, select
 from sktransfer.archive._upkeep import Upkeep
 from sktransfer.task import Task
 
@@ -152,23 +152,25 @@ class Archive(Upkeep):
             else:
                 yield task
 
-    def _candidates(self, space: Any, profile: Any) -> Iterator[Task]:
+    def _candidates(self, today: Any, profile: Any) -> Iterator[Task]:
         """Tasks for `select`; trials and profile are read of those only where they may matter."""
         self._refresh()
         records = _files.record_files(self._tasks_directory())
-        stored = self._stored(space, profile)
+        stored = self._stored(today, profile)
         return heapq.merge(stored, self._left(records), key=lambda task: task.id)
 
-    def _stored(self, space: Any, profile: Any) -> Iterator[Task]:
-        for file, head in heads(self._directory(), write=not self.readonly):
+    def _stored(self, today: Any, profile: Any) -> Iterator[Task]:
+        directory = self._directory()
+        tasks = directory / "tasks"
+        for id, head in heads(directory, write=not self.readonly):
             if isinstance(head, RecordError):
                 _warn_skipped(head)
                 continue
-            stored = StoredTask.of(head, file)
-            if profile is None or is_other_problem(stored, space):
+            stored = StoredTask.of(head, id, tasks)
+            if profile is None or is_other_problem(stored, today):
                 yield stored
             else:
-                yield from self._read_all([file])
+                yield from self._read_all([tasks / (id + _files.SUFFIX)])
 
     def get(self, id: str) -> Task:
         """Return the task of this id.
@@ -232,7 +234,8 @@ class Archive(Upkeep):
         ((), ['no parameter in common'])
         """
         overlap = self.overlap if overlap is None else overlap
-        return select(self._candidates(space, profile), space, profile, overlap)
+        today = described(space)
+        return select(self._candidates(today, profile), today, profile, overlap)
 
     @property
     def models(self) -> ModelStore:

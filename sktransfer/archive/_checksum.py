@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from sktransfer._values import Plain
+from sktransfer.task import TASK_FORMAT
 
 FIELD, _KIND, _DIGITS = "checksum", "blake2b:", 32
 # SHORT_BINUNICODE and MEMOIZE of name and value, then SETITEMS or SETITEM, and STOP.
@@ -39,7 +40,7 @@ def seal(data: bytes) -> bytes:
 
 def check(data: bytes, record: Any) -> None:
     """Raise a ValueError if the bytes that `record` was read from are not those that were written."""
-    if type(record) is not dict or not record:
+    if type(record) is not dict or not record or _is_newer(record):
         return
     name, value = next(reversed(record.items()))
     # One of the two is enough to know that there was a checksum: the other may be what is damaged.
@@ -60,8 +61,16 @@ def check_unsealed(data: bytes, record: Any) -> None:
     Those have exactly the fields of that time. One that has another has lost its checksum: damage may
     have struck the name and the value of that very field.
     """
-    if type(record) is dict and not is_sealed(data) and not record.keys() <= _FIRST_FIELDS:
+    if type(record) is not dict or _is_newer(record):
+        return
+    if not is_sealed(data) and not record.keys() <= _FIRST_FIELDS:
         raise ValueError("it has no checksum, but it is not of the time when there was none")
+
+
+def _is_newer(record: dict[str, Any]) -> bool:
+    """A record of a newer format may be sealed in another way. It is refused for that, not called damaged."""
+    found = record.get("format")
+    return type(found) is int and found > TASK_FORMAT
 
 
 def _digest(data: bytes) -> bytes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -46,17 +46,17 @@ class StoredTask(Task):
     _head: Head
 
     @classmethod
-    def of(cls, head: Head, file: Path) -> StoredTask:
-        """The task of a file, as its entry in the index says."""
+    def of(cls, head: Head, id: str, tasks: Path) -> StoredTask:
+        """The task of an id, as its entry in the index says; `tasks` is the folder of its file."""
         task = cls.__new__(cls)
         shared = head.shared
         task.__dict__.update(
             _head=head,
-            _path=file,
+            _folder=tasks,
             space=shared["space"],
             metrics=tuple(shared["metrics"]),
             versions=shared["versions"],
-            id=file.stem,
+            id=id,
             created=head.created,
             complete=head.complete,
             format=head.format,
@@ -64,7 +64,7 @@ class StoredTask(Task):
         return task
 
     def _whole(self) -> Task:
-        path = self.__dict__["_path"]
+        path = self.__dict__["_folder"] / (self.id + _files.SUFFIX)
         try:
             return read_task(path)
         except FileNotFoundError:
@@ -117,8 +117,8 @@ class Head:
 _known: dict[str, dict[str, Head]] = {}  # by directory, then by id: what this process has read
 
 
-def heads(directory: Path, *, write: bool) -> Iterator[tuple[Path, Head | RecordError]]:
-    """Every record file of an archive with its head, or with what is wrong with it.
+def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordError]]:
+    """The id of every record file of an archive with its head, or with what is wrong with it.
 
     Parameters
     ----------
@@ -133,21 +133,21 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[Path, Head | Record
         known = _read_index(directory)
     found: dict[str, Head] = {}
     n_new = 0
-    parts = {id(head.shared): head.shared for head in known.values()}
-    shared = {_text(part): part for part in parts.values()}
-    for file, size, time in _listed(directory / "tasks"):
-        head = known.get(file.stem)
+    shared = {_text(part): part for part in _distinct(known.values())}
+    tasks = directory / "tasks"
+    for id, size, time in _listed(tasks):
+        head = known.get(id)
         if head is None or (head.size, head.time) != (size, time):
             try:
-                head = _head_of(read_task(file), size, time, shared)
+                head = _head_of(read_task(tasks / (id + _files.SUFFIX)), size, time, shared)
             except FileNotFoundError:  # removed by somebody since the directory was listed
                 continue
             except RecordError as error:
-                yield file, error
+                yield id, error
                 continue
             n_new += 1
-        found[file.stem] = head
-        yield file, head
+        found[id] = head
+        yield id, head
     if len(_known) >= MAX_DIRECTORIES:
         _known.clear()
     _known[key] = found
@@ -157,8 +157,13 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[Path, Head | Record
             _files.write(_file(directory), _files.dump(_to_plain(found)))
 
 
-def _listed(tasks: Path) -> list[tuple[Path, int, int]]:
-    """Record files with size and time of change, by id."""
+def _distinct(heads: Iterable[Head]) -> list[dict[str, Any]]:
+    """The dicts that heads share, each once."""
+    return list({id(head.shared): head.shared for head in heads}.values())
+
+
+def _listed(tasks: Path) -> list[tuple[str, int, int]]:
+    """Ids, sizes and times of change of the record files, by id. No paths: making them would take longest."""
     found = []
     try:
         with os.scandir(tasks) as entries:
@@ -167,11 +172,10 @@ def _listed(tasks: Path) -> list[tuple[Path, int, int]]:
                 if name.endswith(_files.SUFFIX) and name[0] != ".":
                     with contextlib.suppress(FileNotFoundError):
                         facts = entry.stat(follow_symlinks=False)
-                        stem = name.removesuffix(_files.SUFFIX)
-                        found.append((stem, facts.st_size, facts.st_mtime_ns))
+                        found.append((name.removesuffix(_files.SUFFIX), facts.st_size, facts.st_mtime_ns))
     except FileNotFoundError:
         return []
-    return [(tasks / (stem + _files.SUFFIX), size, time) for stem, size, time in sorted(found)]
+    return sorted(found)
 
 
 def _head_of(task: Task, size: int, time: int, shared: dict[str, dict]) -> Head:
@@ -194,12 +198,8 @@ def _file(directory: Path) -> Path:
 
 
 def _to_plain(found: dict[str, Head]) -> dict[str, Any]:
-    shared: dict[int, int] = {}
-    parts: list[dict] = []
-    for head in found.values():
-        if id(head.shared) not in shared:
-            shared[id(head.shared)] = len(parts)
-            parts.append(head.shared)
+    parts = _distinct(found.values())
+    shared = {id(part): number for number, part in enumerate(parts)}
     columns: dict[str, Any] = {
         name: [getattr(head, name) for head in found.values()]
         for name in _COLUMNS

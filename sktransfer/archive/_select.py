@@ -44,7 +44,7 @@ class Selection:
 
 def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str) -> Selection:
     """Put each task to the rules; see `Archive.select`."""
-    today = None if space is None else _description(space)
+    today = described(space)
     threshold, profiles = check_overlap(overlap), _profiles(profile)
     heard: list[Task] = []
     refused: list[tuple[Task, str]] = []
@@ -64,9 +64,9 @@ def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str
     return Selection(tuple(heard), tuple(refused))
 
 
-def is_other_problem(task: Task, space: Any) -> bool:
+def is_other_problem(task: Task, today: Mapping[str, Any] | None) -> bool:
     """Whether a task is refused for what it was about, whatever its trials and its data."""
-    return space is not None and _other_problem(task, _description(space)) is not None
+    return _other_problem(task, today) is not None
 
 
 def check_overlap(overlap: float | str) -> float | None:
@@ -78,7 +78,10 @@ def check_overlap(overlap: float | str) -> float | None:
     return max(float(overlap), ANY)
 
 
-def _description(space: Any) -> Mapping[str, Any]:
+def described(space: Any) -> Mapping[str, Any] | None:
+    """What a space says about itself; None of none."""
+    if space is None:
+        return None
     description = space if isinstance(space, Mapping) else space.describe()
     if not {"canonical", "predictors"} <= description.keys():
         raise ValueError("space must be a Space, made by Space.parse, or what its describe() returns.")

@@ -77,7 +77,7 @@ def _columns(table: Any) -> dict[str, list]:
     if isinstance(table, list):
         if not all(isinstance(row, Mapping) for row in table):
             raise TypeError("A list of trials is a list of dicts, one per trial.")
-        names = dict.fromkeys(name for row in table for name in row)
+        names: Any = dict.fromkeys(name for row in table for name in row)
         columns = {name: [row.get(name, _MISSING) for row in table] for name in names}
     else:
         given: Any = table if isinstance(table, Mapping) else table.columns

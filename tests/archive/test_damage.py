@@ -8,7 +8,7 @@ import joblib
 import numpy as np
 import pytest
 
-from sktransfer.archive import Archive, RecordError, _checksum, _files, _reader
+from sktransfer.archive import Archive, NewerFormatError, RecordError, _checksum, _files, _reader
 from sktransfer.archive._format import task_to_record
 
 
@@ -75,6 +75,16 @@ def test_edited_by_hand(archive, make_task):
     joblib.dump(record, file)
     with pytest.raises(RecordError, match="checksum does not fit: it was damaged, or edited by hand"):
         archive["one"]
+
+
+def test_a_newer_format_may_be_sealed_in_another_way(archive, tasks_directory, make_task):
+    """It is called newer, not damaged, and so `verify` does not move it."""
+    record = {**task_to_record(make_task(id="new")), "format": 99, "checksum": "sha3:00"}
+    joblib.dump(record, tasks_directory / "new.joblib")
+    with pytest.raises(NewerFormatError, match="99"):
+        archive["new"]
+    (finding,) = archive.verify(repair=True)
+    assert finding.moved is None and (tasks_directory / "new.joblib").exists()
 
 
 def test_records_without_a_checksum_are_read(archive, tasks_directory, make_task):
