@@ -9,6 +9,7 @@ be deleted. An archive at an address (``s3://...``) works on a local copy; see `
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import os
 import warnings
@@ -194,10 +195,10 @@ class Archive(Upkeep):
         """
         if is_id(id):
             self._refresh()
-            try:
+            with contextlib.suppress(FileNotFoundError):
                 return read_task(self._file(id))
-            except FileNotFoundError:
-                pass
+            with contextlib.suppress(FileNotFoundError):  # a fit that was killed, or is still at work
+                return self.running.get(id)
         raise KeyError(f"There is no task {id!r} in the archive {self._tasks_directory().parent}.")
 
     __getitem__ = get

@@ -31,8 +31,8 @@ JOURNAL_FORMAT = 1
 """To be raised when a reader of the old number would misread a line; see `task.TASK_FORMAT` for the task."""
 
 SUFFIX = ".jsonl"
-MAX_BYTES = 64 * 2**20
-MAX_VALUES = 2_000_000
+MAX_BYTES = 24 * 2**20
+MAX_VALUES = 600_000
 """Values in one file, counted before anything is made of them: ten thousand candidates have 400,000."""
 
 _DIGEST_BYTES = 8
@@ -68,6 +68,7 @@ class Journal:
         is_new = not self._made
         if is_new:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            _files.refuse_link(self.path.parent)
         # Only created once: a file that somebody removed must not come back without its header.
         with self.path.open("xb" if is_new else "r+b") as file:
             self._made = True
@@ -119,6 +120,10 @@ class Journals:
         ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
         return {id: self.directory / (id + SUFFIX) for id in sorted(filter(is_id, ids))}
 
+    def get(self, id: str) -> Task:
+        """The task of this id, as far as it got; FileNotFoundError if there is none."""
+        return read_journal(self.directory / (id + SUFFIX))[0]
+
     def tasks(self, *, at_work: bool = True, without: Collection[str] = ()) -> Iterator[Task]:
         """The tasks as far as they got, by id.
 
@@ -148,8 +153,8 @@ class Journals:
         self._check_writable()
         return Journal(self.directory / (task.id + SUFFIX), task)
 
-    def discard(self, id: str) -> None:
-        """Delete what a killed fit left behind, once its trials are in a record of another id.
+    def discard(self, id: str) -> bool:
+        """Delete what a killed fit left behind; whether there was anything to delete.
 
         One that cannot be deleted does no harm, and one whose writer is still at work stays.
         """
@@ -158,6 +163,8 @@ class Journals:
         with contextlib.suppress(OSError, RecordError):
             if file is not None and not read_journal(file)[1]:
                 file.unlink()
+                return True
+        return False
 
     def _check_writable(self) -> None:
         if self.readonly:
@@ -197,7 +204,7 @@ def read_journal(path: Path) -> tuple[Task, bool]:
 
 def _read(path: Path) -> bytes:
     try:
-        facts = path.stat()
+        facts = path.lstat()  # a link may lead out of the archive
         if not stat.S_ISREG(facts.st_mode):
             raise RecordError(path, "it is not a regular file")
         if facts.st_size > MAX_BYTES:

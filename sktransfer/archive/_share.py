@@ -23,6 +23,7 @@ from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import task_to_record
 from sktransfer.archive._reader import MAX_BYTES, read_record, task_of
 from sktransfer.archive._redact import redact
+from sktransfer.task import Task
 
 MAX_RECORDS = 40_000
 MAX_RATIO = 100
@@ -82,6 +83,12 @@ def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: 
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         warnings.warn(f"Not everything was taken from {source}: {refused[0]}{more}.", stacklevel=4)
     return Received(tuple(added), tuple(known), tuple(refused))
+
+
+def as_records(tasks: Iterable[Task]) -> Iterator[tuple[Path, bytes]]:
+    """Tasks that have no file of their own, as `receive` takes them: journals of killed fits."""
+    for task in tasks:
+        yield Path(task.id + _files.SUFFIX), _files.dump(task_to_record(task))
 
 
 def _same(archive: Any, task: Any) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from sktransfer.archive._table import is_table, task_from_table
 from sktransfer.task import Task
 
 if TYPE_CHECKING:
+    from sktransfer.archive._journal import Journals
     from sktransfer.archive._remote import Remote
 
 
@@ -24,11 +26,15 @@ class Upkeep:
         path: Any
         keep: str
 
+        @property
+        def running(self) -> Journals: ...
+
         def _directory(self) -> Path: ...
         def _tasks_directory(self) -> Path: ...
         def _file(self, id: str) -> Path: ...
         def _remote(self) -> Remote | None: ...
         def _refresh(self) -> None: ...
+        def _left(self, records: list[Path]) -> Iterator[Task]: ...
         def _check_writable(self) -> None: ...
         def __iter__(self) -> Iterator[Task]: ...
         def append(self, task: Task) -> str: ...
@@ -108,7 +114,7 @@ class Upkeep:
         return _verify.verify(self, repair)
 
     def merge(self, other: Any) -> _share.Received:
-        """Take in every record of another archive. The other one stays as it is.
+        """Take in every record of another archive, and what killed fits left there; it stays as it is.
 
         Parameters
         ----------
@@ -141,7 +147,7 @@ class Upkeep:
         if source._remote() is None and not source._directory().is_dir():
             raise FileNotFoundError(2, "There is no archive to merge from", str(source._directory()))
         files = _files.record_files(source._tasks_directory())
-        return _share.receive(self, iter(files), str(source.path))
+        return _share.receive(self, chain(files, _share.as_records(source._left(files))), str(source.path))
 
     def export(
         self,
@@ -219,7 +225,7 @@ class Upkeep:
         return _share.import_(self, file)
 
     def remove(self, task: Task | str) -> None:
-        """Remove a record for good.
+        """Remove a record for good, or what a killed fit left. A fit that is still at work is not touched.
 
         Parameters
         ----------
@@ -241,15 +247,17 @@ class Upkeep:
         self._check_writable()
         id = task.id if isinstance(task, Task) else task
         self._refresh()
-        try:
-            if not is_id(id):
-                raise FileNotFoundError
+        if is_id(id):
             file, remote = self._file(id), self._remote()
-            if remote is not None and file.exists():
-                remote.remove(file.name)
-            file.unlink()
-        except FileNotFoundError:
-            raise KeyError(f"There is no task {id!r} in the archive {self._directory()}.") from None
+            is_there = file.exists() or file.is_symlink()
+            if is_there:
+                if remote is not None:
+                    remote.remove(file.name)
+                file.unlink(missing_ok=True)
+            # Also what a killed fit left, which would otherwise come back in its place.
+            if self.running.discard(id) or is_there:
+                return
+        raise KeyError(f"There is no task {id!r} in the archive {self._directory()}.")
 
     def prune(
         self,

@@ -3,6 +3,7 @@
 import pytest
 
 from sktransfer.archive import Archive
+from sktransfer.archive._format import task_to_record
 from sktransfer.task import Task
 
 
@@ -17,6 +18,16 @@ def tasks_directory(archive):
     directory = archive.path / "tasks"
     directory.mkdir(parents=True)
     return directory
+
+
+@pytest.fixture(scope="session")
+def first_record():
+    """The record of a task as it was before there were checksums and resumed searches."""
+
+    def make(task):
+        return {name: value for name, value in task_to_record(task).items() if name != "resume"}
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -87,10 +87,10 @@ def test_a_newer_format_may_be_sealed_in_another_way(archive, tasks_directory, m
     assert finding.moved is None and (tasks_directory / "new.joblib").exists()
 
 
-def test_records_without_a_checksum_are_read(archive, tasks_directory, make_task):
+def test_records_without_a_checksum_are_read(archive, tasks_directory, make_task, first_record):
     """Those from before there was one."""
     task = make_task(id="old")
-    joblib.dump(task_to_record(task), tasks_directory / "old.joblib", protocol=4)
+    joblib.dump(first_record(task), tasks_directory / "old.joblib", protocol=4)
     assert archive["old"] == task
     assert archive.verify() == []
 

@@ -181,7 +181,7 @@ def test_wrong_fields(archive, tasks_directory, make_task, path, value):
         assert list(archive) == []
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Task)])
+@pytest.mark.parametrize("name", [field.name for field in fields(Task) if field.name != "resume"])
 def test_missing_fields(make_task, name):
     record = task_to_record(make_task())
     del record[name]

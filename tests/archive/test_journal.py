@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import textwrap
+import tracemalloc
 import warnings
 
 import pytest
@@ -185,7 +186,7 @@ def test_a_newer_format_is_said(killed):
         read_journal(killed)
 
 
-@pytest.mark.parametrize("text", [b"[" * 10**6, b'{"n":' + b"1" * 10**5 + b"}", b"nonsense", b"\xff\xfe"])
+@pytest.mark.parametrize("text", [b"[" * 10**5, b'{"n":' + b"1" * 10**5 + b"}", b"nonsense", b"\xff\xfe"])
 def test_lines_that_are_hard_to_read(killed, text):
     line = _journal._checksum(text) + b" " + text + b"\n"
     killed.write_bytes(line + killed.read_bytes())
@@ -200,6 +201,67 @@ def test_a_file_that_would_take_much_memory(killed, monkeypatch):
     monkeypatch.setattr(_journal, "MAX_BYTES", 1000)
     with pytest.raises(RecordError, match="larger"):
         read_journal(killed)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"n":"' + b"x" * (_journal.MAX_BYTES - 100) + b'"}',
+        b'{"n":[' + b"{}," * (_journal.MAX_VALUES // 2 - 10) + b"{}]}",
+        b'{"n":[' + b"1e9," * (_journal.MAX_VALUES - 10) + b"1]}",
+    ],
+    ids=["one text", "dicts", "numbers"],
+)
+def test_as_much_memory_as_the_bounds_allow(killed, text):
+    killed.write_bytes(_journal._checksum(text) + b" " + text + b"\n")
+    tracemalloc.start()
+    with pytest.raises(RecordError, match="header"):
+        read_journal(killed)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100 * 2**20
+
+
+def test_links(archive, killed, tmp_path):
+    """Neither is a journal read that lies elsewhere, nor one written where a link leads."""
+    elsewhere = killed.rename(tmp_path / "elsewhere.jsonl")
+    killed.symlink_to(elsewhere)
+    with pytest.raises(RecordError, match="regular"):
+        read_journal(killed)
+    killed.unlink()
+    killed.parent.rmdir()
+    (tmp_path / "outside").mkdir()
+    killed.parent.symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match="link"):
+        begun(archive)
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_what_a_killed_fit_left_is_a_task_like_any(archive, killed, tmp_path):
+    assert len(archive["begun"].trials) == N
+    other = Archive(tmp_path / "other")
+    assert other.merge(archive).added == ("begun",)
+    assert other.merge(archive).known == ("begun",)
+    assert list(other["begun"].trials) == TRIALS and not other["begun"].complete
+    assert killed.exists()
+    assert archive.export(tmp_path / "file.zip") == 1
+    assert archive.prune(max_records=0) == ["begun"]
+    assert not killed.exists() and list(archive) == []
+    with pytest.raises(KeyError):
+        archive.remove("begun")
+
+
+def test_remove_takes_the_journal_with_the_record(archive, killed):
+    archive.append(archive["begun"])
+    archive.remove("begun")
+    assert list(archive) == []
+
+
+def test_a_fit_at_work_is_not_removed(archive):
+    path = begun(archive).path
+    with pytest.raises(KeyError):
+        archive.remove("begun")
+    assert path.exists()
 
 
 def test_not_a_regular_file(archive, killed):

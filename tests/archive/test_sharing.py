@@ -55,10 +55,10 @@ def test_merge_keeps_ones_own_record(archive, other, make_task):
     assert archive["one"].best.score == 0.9
 
 
-def test_merge_records_of_different_formats(archive, other, make_task):
+def test_merge_records_of_different_formats(archive, other, make_task, first_record):
     """An old one without a checksum and today's go along byte by byte; a newer one stays where it is."""
     other.append(make_task(id="today"))
-    joblib.dump(task_to_record(make_task(id="old")), other.path / "tasks" / "old.joblib", protocol=4)
+    joblib.dump(first_record(make_task(id="old")), other.path / "tasks" / "old.joblib", protocol=4)
     newer = _files.dump({**task_to_record(make_task(id="newer")), "format": 7})
     (other.path / "tasks" / "newer.joblib").write_bytes(newer)
     with pytest.warns(
