@@ -19,8 +19,10 @@ import numpy as np
 from sktransfer._values import describe
 from sktransfer.space import Space
 
-TASK_FORMAT = 1
-"""Format of the record. Raise it when a reader of the old number would misread a new record:
+TASK_FORMAT = 2
+"""Format of the record. 1: plain lists, no checksum; 2: packed profile, checksum, what resuming needs.
+
+Raise it when a reader of the old number would misread a new record:
 a field that changes its meaning or its type, or a new field that must not be ignored. A new field
 that old readers may ignore leaves the number alone."""
 

@@ -1,8 +1,8 @@
 """A record's last field is a checksum of its bytes, so that damage is noticed wherever it strikes.
 
 The file ends in ``checksum``, ``blake2b:<32 digits>``; the digits are the hash of all bytes but themselves.
-Records from before there was a checksum have none, and older readers ignore the field. It tells damage
-and edits by hand, not forgery: who can write a record can write its checksum.
+Records of format 1 have none. It tells damage and edits by hand, not forgery: who can write a record can
+write its checksum.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from sktransfer.task import TASK_FORMAT
 FIELD, _KIND, _DIGITS = "checksum", "blake2b:", 32
 # SHORT_BINUNICODE and MEMOIZE of name and value, then SETITEMS or SETITEM, and STOP.
 _END = re.compile(rb"\x8c\x08checksum\x94\x8c\x28blake2b:([0-9a-f]{32})\x94[us]\.\Z")
-_FIRST_FIELDS = frozenset(
-    ["trials", "space", "metrics", "profile", "id", "created", "versions", "complete", "format"]
-)
 _AFTER = len(b"\x94u.")
 
 
@@ -56,15 +53,14 @@ def is_sealed(data: bytes) -> bool:
 
 
 def check_unsealed(data: bytes, record: Any) -> None:
-    """Raise a ValueError for a record without a checksum, unless it is from before there was one.
+    """Raise a ValueError for a record without a checksum, unless it is of format 1, which had none.
 
-    Those have exactly the fields of that time. One that has another has lost its checksum: damage may
-    have struck the name and the value of that very field.
+    Damage may have struck the very field of the checksum.
     """
     if type(record) is not dict or _is_newer(record):
         return
-    if not is_sealed(data) and not record.keys() <= _FIRST_FIELDS:
-        raise ValueError("it has no checksum, but it is not of the time when there was none")
+    if not is_sealed(data) and record.get("format", 1) != 1:
+        raise ValueError("it has no checksum, which only records of format 1 can do without")
 
 
 def _is_newer(record: dict[str, Any]) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 
 from sktransfer._values import Plain
 from sktransfer.archive._errors import NewerFormatError, RecordError
+from sktransfer.archive._pack import pack, unpack
 from sktransfer.task import TASK_FORMAT, Task, Trial
 
 MAX_DEPTH = 40
@@ -61,7 +62,7 @@ def library_versions() -> dict[str, str]:
 
 
 def task_to_record(task: Task) -> dict[str, Plain]:
-    """Make plain data of a task: arrays and tuples become lists, numpy's numbers become Python's.
+    """Make plain data of a task, of today's format: arrays become lists, numpy's numbers become Python's.
 
     Raises
     ------
@@ -74,7 +75,8 @@ def task_to_record(task: Task) -> dict[str, Plain]:
     >>> task_to_record(task)["trials"][0]["params"]
     {'C': 1}
     """
-    return {field.name: _plain(getattr(task, field.name), field.name, 1) for field in fields(task)}
+    record = {field.name: _plain(getattr(task, field.name), field.name, 1) for field in fields(task)}
+    return {**record, "profile": pack(record["profile"]), "format": max(task.format, TASK_FORMAT)}
 
 
 def _plain(value: Any, where: str, depth: int) -> Plain:
@@ -190,7 +192,9 @@ def _task(record: dict) -> Task:
         space=record["space"],
         metrics=tuple(metrics),
         # Missing is not None: a record that lost its profile could not be refused for shared rows.
-        profile=None if record.get("profile", ...) is None else _typed(record, "profile", dict),
+        profile=None
+        if record.get("profile", ...) is None
+        else _profile(_typed(record, "profile", dict), record),
         id=record["id"],
         created=record["created"],
         versions=versions,
@@ -198,6 +202,10 @@ def _task(record: dict) -> Task:
         format=record["format"],
         resume=resume if type(resume := record.get("resume")) is dict else None,  # not in older records
     )
+
+
+def _profile(profile: dict, record: dict) -> dict:
+    return unpack(profile) if record["format"] > 1 else profile
 
 
 def _check_space(space: dict) -> None:

@@ -22,10 +22,11 @@ def tasks_directory(archive):
 
 @pytest.fixture(scope="session")
 def first_record():
-    """The record of a task as it was before there were checksums and resumed searches."""
+    """The record of a task without a profile as format 1 had it."""
 
     def make(task):
-        return {name: value for name, value in task_to_record(task).items() if name != "resume"}
+        record = {name: value for name, value in task_to_record(task).items() if name != "resume"}
+        return {**record, "format": 1}
 
     return make
 

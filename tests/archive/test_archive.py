@@ -107,7 +107,7 @@ def test_joblib_opens_a_record(archive):
     assert type(record) is dict
     assert record["profile"] == {"sketch": [0.5, 0.25], "n_rows": 2**40}
     assert record["trials"][0]["params"] == task.trials[0].params
-    assert record["format"] == 1
+    assert record["format"] == 2
 
 
 def test_sorted_by_id(archive, make_task):

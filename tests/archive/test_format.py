@@ -15,6 +15,7 @@ import pytest
 
 from sktransfer.archive import Archive, NewerFormatError, RecordError, _files
 from sktransfer.archive._format import MAX_DEPTH, library_versions, record_to_task, task_to_record
+from sktransfer.archive._pack import pack, unpack
 from sktransfer.archive._reader import loads_plain
 from sktransfer.task import TASK_FORMAT, Task, Trial
 
@@ -238,19 +239,56 @@ def test_library_versions(monkeypatch):
     assert library_versions().keys() == {"python"}
 
 
+# -- packed numbers ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [0.1 * n for n in range(100)],
+        [math.inf, -math.inf, -0.0, 5e-324] * 4,
+        [2**64 - 1, 0] * 8,
+        [2**64, 0] * 8,
+        [-1, 0] * 8,
+        [True, False] * 8,
+        [1, 1.0] * 8,
+        [[1.5] * 20, [2] * 20, ["a"] * 20, {"b": [0.5] * 15}],
+        ["packed:", "packed:float:!", {"packed:int:": "packed:text:"}],
+        [],
+    ],
+)
+def test_packing(value):
+    assert repr(unpack(pack(value))) == repr(value)
+
+
+def test_what_is_packed():
+    assert pack([0.5] * 16).startswith("packed:float:")
+    assert pack([5] * 16).startswith("packed:int:")
+    assert pack([[0.5] * 15]) == [[0.5] * 15]
+
+
+@pytest.mark.parametrize("text", ["packed:", "packed:object:AAAA", "packed:float:AAA=", "packed:int:?"])
+def test_damaged_numbers(make_task, text):
+    record = {**task_to_record(make_task()), "profile": {"fingerprint": text}}
+    with pytest.raises(RecordError, match="numbers"):
+        record_to_task(record)
+    # In format 1 it was a text like any.
+    assert record_to_task({**record, "format": 1}).profile == {"fingerprint": text}
+
+
 # -- old files -----------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["format-1.joblib", "format-1-checksum.joblib"])
+@pytest.fixture(params=range(1, TASK_FORMAT + 1))
 def old_archive(archive, tasks_directory, request):
-    data = (ASSETS / request.param).read_bytes()
+    data = (ASSETS / f"format-{request.param}.joblib").read_bytes()
     (tasks_directory / "20250102T030405-0123456789abcdef.joblib").write_bytes(data)
     return Archive(archive.path, readonly=True)
 
 
-def test_format_1(old_archive):
-    (task,) = old_archive
-    assert task == Task(
+def first_task():
+    """What the file of format 1 holds."""
+    return Task(
         trials=(
             Trial({"svc__C": 1.0, "svc__kernel": "rbf"}, 0.875, 0.0625, 0.25, "ok", {"f1": 0.75}),
             Trial({"svc__C": 1000, "svc__kernel": None}, math.nan, math.nan, 0.5, "failed", {"f1": math.nan}),
@@ -276,7 +314,17 @@ def test_format_1(old_archive):
     )
 
 
-def test_format_1_speaks(old_archive):
+def test_old_formats(old_archive):
+    (task,) = old_archive
+    expected = first_task()
+    if task.format == 2:
+        numbers = {"fingerprint": [2**64 - n for n in range(1, 21)], "sketch": [n / 7 for n in range(20)]}
+        resume = {"problem": {"the data": "0123"}, "seed": 5, "folds": [[[0.25, 0.5, 50, None, 0.875, None]]]}
+        expected = replace(expected, profile=expected.profile | numbers, resume=resume, format=2)
+    assert task == expected
+
+
+def test_old_formats_speak(old_archive):
     selection = old_archive.select()
     assert [task.best.score for task in selection.tasks] == [0.875]
 
@@ -285,15 +333,16 @@ def test_old_records_verify(old_archive):
     assert old_archive.verify() == []
 
 
-def test_generator_makes_the_assets(tmp_path):
-    """Not byte by byte, which is joblib's matter, but record by record."""
-    subprocess.run([sys.executable, ASSETS / "make_format_1.py", tmp_path], check=True, cwd=ASSETS.parents[2])
-    for name in ("format-1.joblib", "format-1-checksum.joblib"):
-        made, frozen = (loads_plain((folder / name).read_bytes()) for folder in (tmp_path, ASSETS))
-        assert record_to_task(made) == record_to_task(frozen)
+def test_an_old_record_is_written_in_the_new_format(archive):
+    archive.append(first_task())
+    assert archive[first_task().id] == replace(first_task(), format=TASK_FORMAT)
 
 
-def test_every_format_has_an_asset():
-    assert {f"format-{n}.joblib" for n in range(1, TASK_FORMAT + 1)} <= {
-        file.name for file in ASSETS.iterdir()
-    }
+@pytest.mark.parametrize("number", range(1, TASK_FORMAT + 1))
+def test_generator_makes_the_asset(tmp_path, number):
+    """Not byte by byte, which is pickle's matter, but record by record."""
+    generator = ASSETS / f"make_format_{number}.py"
+    subprocess.run([sys.executable, generator, tmp_path], check=True, cwd=ASSETS.parents[2])
+    name = f"format-{number}.joblib"
+    made, frozen = (loads_plain((folder / name).read_bytes()) for folder in (tmp_path, ASSETS))
+    assert record_to_task(made) == record_to_task(frozen)
