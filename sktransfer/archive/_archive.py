@@ -21,12 +21,12 @@ from sktransfer._values import identity
 from sktransfer.archive import _files
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
-from sktransfer.archive._index import StoredTask, heads
+from sktransfer.archive._index import StoredTask, heads, note
 from sktransfer.archive._journal import Journals
 from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
 from sktransfer.archive._remote import Remote, check_installed, is_remote
-from sktransfer.archive._select import Selection, described, is_other_problem, select
+from sktransfer.archive._select import Selection, described, other_problem, select
 from sktransfer.archive._upkeep import Upkeep
 from sktransfer.task import Task
 
@@ -162,13 +162,13 @@ class Archive(Upkeep):
 
     def _stored(self, today: Any, profile: Any) -> Iterator[Task]:
         directory = self._directory()
-        tasks = directory / "tasks"
+        tasks, is_other_problem = directory / "tasks", other_problem(today)
         for id, head in heads(directory, write=not self.readonly):
             if isinstance(head, RecordError):
                 _warn_skipped(head)
                 continue
             stored = StoredTask.of(head, id, tasks)
-            if profile is None or is_other_problem(stored, today):
+            if profile is None or not head.has_profile or is_other_problem(stored):
                 yield stored
             else:
                 yield from self._read_all([tasks / (id + _files.SUFFIX)])
@@ -302,6 +302,7 @@ class Archive(Upkeep):
             self._check_same(file, record)
         else:
             self._write(task.id, data)
+            note(self._directory(), task, file)
         return task.id
 
     def _write(self, id: str, data: bytes) -> None:

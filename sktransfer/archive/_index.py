@@ -1,9 +1,10 @@
 """What `select` needs of thousands of records, in one file, so that it need not open them all.
 
 ``index/heads.joblib`` holds, per record, the name, size and time of its file, and the record without trials
-and profile. A reader who had to open many files writes it anew, aside and renamed; nobody else depends on
-it. It is disposable, and untrusted like every file: read by the same reader, checksummed, used only for
-files whose size and time are still the same, and as good as not there if anything is wrong with it.
+and profile. A reader who had to open many files writes it anew, aside and renamed; a writer of many records
+adds a part of its own, ``index/part-<random>.joblib``, which the next such reader takes in. Nobody depends
+on them. They are disposable, and untrusted like every file: read by the same reader, checksummed, used only
+for files whose size and time are still the same, and as good as not there if anything is wrong with them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -23,14 +26,28 @@ from sktransfer.archive._format import _check_space, is_id
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
 from sktransfer.task import Task
 
-INDEX_FORMAT = 1
+INDEX_FORMAT = 2
 """Raised when the columns change: an index of another format is not used, and written anew."""
 
 MIN_NEW = 256
-"""Files that had to be opened before an index is worth writing."""
+"""Files that had to be opened, or were written, before an index is worth writing."""
+
+MAX_PARTS = 8
+"""Parts from which on a reader makes one file of them."""
 
 MAX_DIRECTORIES = 8
-_COLUMNS = ("size", "time", "created", "shared", "complete", "format", "n_trials", "n_ok", "continues")
+_COLUMNS = (
+    "size",
+    "time",
+    "created",
+    "shared",
+    "complete",
+    "format",
+    "n_trials",
+    "n_ok",
+    "has_profile",
+    "continues",
+)
 
 
 class StoredTask(Task):
@@ -61,6 +78,8 @@ class StoredTask(Task):
             complete=head.complete,
             format=head.format,
         )
+        if not head.has_profile:
+            task.__dict__["profile"] = None
         return task
 
     def _whole(self) -> Task:
@@ -111,10 +130,26 @@ class Head:
     format: int
     n_trials: int
     n_ok: int
+    has_profile: bool
     continues: str  # ids, parted by blanks
 
 
 _known: dict[str, dict[str, Head]] = {}  # by directory, then by id: what this process has read
+_written: dict[str, dict[str, Head]] = {}  # the same of what it has written, and no index holds yet
+
+
+def note(directory: Path, task: Task, file: Path) -> None:
+    """Remember a record that was just written; of every `MIN_NEW` of them a part of the index is made."""
+    key, facts = os.fspath(directory), file.lstat()
+    written = _written.setdefault(key, {})
+    shared = {_text(part): part for part in _distinct(written.values())}
+    head = written[task.id] = _head_of(task, facts.st_size, facts.st_mtime_ns, shared)
+    if key in _known:
+        _known[key][task.id] = head
+    if len(written) >= MIN_NEW:
+        _written.pop(key, None)
+        with contextlib.suppress(OSError):  # a cache, as below
+            _files.write(_file(directory, f"part-{uuid.uuid4().hex}"), _files.dump(_to_plain(written)))
 
 
 def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordError]]:
@@ -128,9 +163,10 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordE
         Whether an index may be written.
     """
     key = os.fspath(directory)
+    parts: list[Path] = []
     known = _known.pop(key, None)
     if known is None:
-        known = _read_index(directory)
+        parts, known = _read_index(directory)
     found: dict[str, Head] = {}
     n_new = 0
     shared = {_text(part): part for part in _distinct(known.values())}
@@ -151,10 +187,13 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordE
     if len(_known) >= MAX_DIRECTORIES:
         _known.clear()
     _known[key] = found
-    if write and n_new >= MIN_NEW:
+    if write and (n_new >= MIN_NEW or len(parts) > MAX_PARTS):
         # A cache: whoever cannot write it reads the records as before.
         with contextlib.suppress(OSError):
             _files.write(_file(directory), _files.dump(_to_plain(found)))
+            for part in parts:
+                if part != _file(directory):
+                    part.unlink()
 
 
 def _distinct(heads: Iterable[Head]) -> list[dict[str, Any]]:
@@ -181,20 +220,29 @@ def _listed(tasks: Path) -> list[tuple[str, int, int]]:
 def _head_of(task: Task, size: int, time: int, shared: dict[str, dict]) -> Head:
     common = {"space": task.space, "metrics": list(task.metrics), "versions": task.versions}
     common = shared.setdefault(_text(common), common)
-    n_ok = sum(trial.status == "ok" for trial in task.trials)
-    facts = task.created, common, task.complete, task.format, len(task.trials), n_ok
-    return Head(size, time, *facts, " ".join(filter(is_id, task.continues)))
+    return Head(
+        size,
+        time,
+        task.created,
+        common,
+        task.complete,
+        task.format,
+        n_trials=len(task.trials),
+        n_ok=sum(trial.status == "ok" for trial in task.trials),
+        has_profile=task.profile is not None,
+        continues=" ".join(filter(is_id, task.continues)),
+    )
 
 
 def _text(common: dict[str, Any]) -> str:
     return json.dumps(common)
 
 
-# -- the file ------------------------------------------------------------------------------------
+# -- the files -----------------------------------------------------------------------------------
 
 
-def _file(directory: Path) -> Path:
-    return directory / "index" / ("heads" + _files.SUFFIX)
+def _file(directory: Path, name: str = "heads") -> Path:
+    return directory / "index" / (name + _files.SUFFIX)
 
 
 def _to_plain(found: dict[str, Head]) -> dict[str, Any]:
@@ -212,18 +260,23 @@ def _to_plain(found: dict[str, Head]) -> dict[str, Any]:
     return {"index": INDEX_FORMAT, "parts": parts, "columns": columns}
 
 
-def _read_index(directory: Path) -> dict[str, Head]:
-    """Heads by id; none if there is no index, or anything is wrong with it."""
-    try:
-        file = _file(directory)
-        if file.parent.is_symlink() or file.is_symlink() or not file.is_file():
-            return {}
-        if file.stat().st_size > MAX_BYTES:
-            return {}
-        data = file.read_bytes()
-        return _from_plain(loads_plain(data)) if _checksum.is_sealed(data) else {}
-    except Exception:  # a stranger's file can hold any plain data, in any shape
-        return {}
+def _read_index(directory: Path) -> tuple[list[Path], dict[str, Head]]:
+    """The files of the index, and heads by id; of a file that anything is wrong with there are none."""
+    found: dict[str, Head] = {}
+    folder, n_bytes = directory / "index", 0
+    files = [] if folder.is_symlink() else _files.record_files(folder)
+    for file in files:
+        try:
+            facts = file.lstat()
+            n_bytes += facts.st_size
+            if not stat.S_ISREG(facts.st_mode) or n_bytes > MAX_BYTES:
+                continue
+            data = file.read_bytes()
+            if _checksum.is_sealed(data):
+                found |= _from_plain(loads_plain(data))
+        except Exception:  # a stranger's file can hold any plain data, in any shape
+            continue
+    return files, found
 
 
 def _from_plain(plain: Any) -> dict[str, Head]:
@@ -242,7 +295,8 @@ def _from_plain(plain: Any) -> dict[str, Head]:
     if set(map(type, columns["continues"])) - {str}:
         raise ValueError("not the index of an archive")
     columns["shared"] = [parts[number] for number in columns["shared"]]
-    if not all(map(is_id, ids)) or set(map(type, columns["complete"])) - {bool}:
+    flags = set(map(type, columns["complete"])) | set(map(type, columns["has_profile"]))
+    if not all(map(is_id, ids)) or flags - {bool}:
         raise ValueError("not the index of an archive")
     rows = zip(*(columns[name] for name in _COLUMNS), strict=True)
     return {id: Head(*row) for id, row in zip(ids, rows, strict=True)}

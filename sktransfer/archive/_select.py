@@ -7,7 +7,7 @@ learn from the search in another, because their data overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -49,10 +49,10 @@ def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str
     heard: list[Task] = []
     refused: list[tuple[Task, str]] = []
     tasks = list(tasks)
-    continued = _continued(tasks)
+    continued, about = _continued(tasks), other_problem(today)
     for task in tasks:
         reason = (
-            _other_problem(task, today)
+            about(task)
             or _no_success(task)
             or continued.get(task.id)
             or _shared_rows(task, profiles, threshold)
@@ -64,9 +64,18 @@ def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str
     return Selection(tuple(heard), tuple(refused))
 
 
-def is_other_problem(task: Task, today: Mapping[str, Any] | None) -> bool:
-    """Whether a task is refused for what it was about, whatever its trials and its data."""
-    return _other_problem(task, today) is not None
+def other_problem(today: Mapping[str, Any] | None) -> Callable[[Task], str | None]:
+    """For each task, why it is refused for what it was about, whatever its trials and its data; or None."""
+    reasons: dict[int, tuple[Any, str | None]] = {}  # thousands of tasks share a few spaces
+
+    def reason(task: Task) -> str | None:
+        found = reasons.get(id(task.space))
+        if found is None:
+            # With the space itself, which so lives on: the id of one that is gone may come again.
+            found = reasons[id(task.space)] = (task.space, _other_problem(task.space, today))
+        return found[1]
+
+    return reason
 
 
 def check_overlap(overlap: float | str) -> float | None:
@@ -95,16 +104,16 @@ def _profiles(profile: Any) -> list[DatasetProfile]:
     return [DatasetProfile.from_dict(one) if isinstance(one, Mapping) else one for one in several]
 
 
-def _other_problem(task: Task, today: Mapping[str, Any] | None) -> str | None:
+def _other_problem(space: Mapping[str, Any], today: Mapping[str, Any] | None) -> str | None:
     if today is None:
         return None
-    ours, theirs = set(today["predictors"]), set(task.space["predictors"])
+    ours, theirs = set(today["predictors"]), set(space["predictors"])
     if ours and theirs and not ours & theirs:
         return f"another estimator: {', '.join(sorted(theirs))}"
-    common = set(today["canonical"].values()) & set(task.space["canonical"].values())
+    common = set(today["canonical"].values()) & set(space["canonical"].values())
     if not (ours and theirs):
         # Without an estimator a name has no canonical form: then the names as declared are compared.
-        common |= today["canonical"].keys() & task.space["canonical"].keys()
+        common |= today["canonical"].keys() & space["canonical"].keys()
     return None if common else "no parameter in common"
 
 

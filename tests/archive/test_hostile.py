@@ -259,6 +259,7 @@ def test_imported_bomb(guarded, tmp_path, name):
 @pytest.mark.parametrize(
     "data",
     [b"", b"nonsense" * 100, zipped({})[:-1], zipped({"a": b"b"})[:-30], b"PK\5\6" + b"\xff" * 16 + b"\0\0"],
+    ids=["nothing", "nonsense", "cut off", "cut shorter", "no list"],
 )
 def test_no_export(guarded, tmp_path, data):
     (tmp_path / "stranger.zip").write_bytes(data)

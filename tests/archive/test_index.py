@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import shutil
 import warnings
 
 import pytest
@@ -26,17 +27,21 @@ def small(monkeypatch):
 def forget(monkeypatch):
     """As a new process: nothing read yet."""
     monkeypatch.setattr(_index, "_known", {})
+    monkeypatch.setattr(_index, "_written", {})
     monkeypatch.setattr(_reader, "_cache", _reader._Cache())
 
 
 @pytest.fixture
-def mixed(archive, make_task):
+def mixed(archive, make_task, monkeypatch):
+    facts = {"estimator": SVC(), "profile": profile([[7.0], [8.0]])}
     for n in range(3):
-        archive.append(make_task(id=f"svc-{n}", estimator=SVC()))
+        archive.append(make_task(id=f"svc-{n}", **facts))
         archive.append(
             make_task({"alpha": [1, 2]}, [({"alpha": 1}, 0.5)], id=f"ridge-{n}", estimator=Ridge())
         )
-    archive.append(make_task(id="failed", estimator=SVC(), trials=[({"C": 1.0}, float("nan"))]))
+    archive.append(make_task(id="failed", trials=[({"C": 1.0}, float("nan"))], **facts))
+    shutil.rmtree(archive.path / "index")  # as if each had been written by a process of its own
+    forget(monkeypatch)
     return archive
 
 
@@ -46,6 +51,33 @@ def opened(monkeypatch):
         _reader, "_read_plain", lambda path, facts: names.append(path.stem) or read(path, facts)
     )
     return names
+
+
+def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch):
+    for n in range(7):
+        archive.append(make_task(id=f"svc-{n}", estimator=SVC()))
+    parts = list((archive.path / "index").iterdir())
+    assert len(parts) == 2  # of three records each
+    forget(monkeypatch)
+    names = opened(monkeypatch)
+    assert len(archive.select(SPACE).tasks) == 7
+    assert names == ["svc-6"]
+    forget(monkeypatch)
+    monkeypatch.setattr(_index, "MAX_PARTS", 1)
+    archive.select(SPACE)
+    assert [file.name for file in (archive.path / "index").iterdir()] == ["heads.joblib"]
+    forget(monkeypatch)
+    names.clear()
+    assert len(archive.select(SPACE, profile([[1.0], [2.0], [3.0]])).tasks) == 7
+    assert names == [], "those without a profile cannot share rows"
+
+
+def test_a_record_that_was_just_written_need_not_be_read(archive, make_task, monkeypatch):
+    archive.select(SPACE)
+    names = opened(monkeypatch)
+    archive.append(make_task(id="new", estimator=SVC()))
+    assert [task.id for task in archive.select(SPACE).tasks] == ["new"]
+    assert names == []
 
 
 def test_what_is_selected_does_not_depend_on_it(mixed, monkeypatch):
