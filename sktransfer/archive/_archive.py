@@ -136,11 +136,11 @@ class Archive(Upkeep):
     def __iter__(self) -> Iterator[Task]:
         self._refresh()
         records = _files.record_files(self._tasks_directory())
-        return heapq.merge(self._read_all(records), self._left(records), key=lambda task: task.id)
+        return heapq.merge(self._read_all(records), self._left(), key=lambda task: task.id)
 
-    def _left(self, records: list[Path]) -> Iterator[Task]:
+    def _left(self) -> Iterator[Task]:
         """What killed fits left behind, as far as there is no record of it."""
-        return self.running.tasks(at_work=False, without=[file.stem for file in records])
+        return self.running.tasks(at_work=False, but=lambda id: self._file(id).exists())
 
     def _read_all(self, files: list[Path]) -> Iterator[Task]:
         for file in files:
@@ -156,9 +156,7 @@ class Archive(Upkeep):
     def _candidates(self, today: Any, profile: Any) -> Iterator[Task]:
         """Tasks for `select`; trials and profile are read of those only where they may matter."""
         self._refresh()
-        records = _files.record_files(self._tasks_directory())
-        stored = self._stored(today, profile)
-        return heapq.merge(stored, self._left(records), key=lambda task: task.id)
+        return heapq.merge(self._stored(today, profile), self._left(), key=lambda task: task.id)
 
     def _stored(self, today: Any, profile: Any) -> Iterator[Task]:
         directory = self._directory()

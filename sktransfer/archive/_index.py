@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from time import time_ns as now
 from typing import Any
 
 from sktransfer.archive import _checksum, _files
@@ -36,6 +37,9 @@ MAX_PARTS = 8
 """Parts from which on a reader makes one file of them."""
 
 MAX_DIRECTORIES = 8
+SETTLED = 2 * 10**9
+"""Nanoseconds after which a change of a folder has a time of its own: the next one will have another."""
+
 _COLUMNS = (
     "size",
     "time",
@@ -135,6 +139,7 @@ class Head:
 
 
 _known: dict[str, dict[str, Head]] = {}  # by directory, then by id: what this process has read
+_settled: dict[str, int] = {}  # by directory: when the folder that `_known` tells of was last changed
 _written: dict[str, dict[str, Head]] = {}  # the same of what it has written, and no index holds yet
 
 
@@ -162,15 +167,18 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordE
     write : bool
         Whether an index may be written.
     """
-    key = os.fspath(directory)
+    key, tasks = os.fspath(directory), directory / "tasks"
+    changed = _changed(tasks)
+    if key in _known and _settled.get(key) == changed:
+        yield from list(_known[key].items())
+        return
     parts: list[Path] = []
     known = _known.pop(key, None)
     if known is None:
         parts, known = _read_index(directory)
     found: dict[str, Head] = {}
-    n_new = 0
+    n_new = n_bad = 0
     shared = {_text(part): part for part in _distinct(known.values())}
-    tasks = directory / "tasks"
     for id, size, time in _listed(tasks):
         head = known.get(id)
         if head is None or (head.size, head.time) != (size, time):
@@ -180,6 +188,7 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordE
                 continue
             except RecordError as error:
                 yield id, error
+                n_bad += 1
                 continue
             n_new += 1
         found[id] = head
@@ -187,6 +196,7 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordE
     if len(_known) >= MAX_DIRECTORIES:
         _known.clear()
     _known[key] = found
+    _settled[key] = changed if not n_bad and now() - changed > SETTLED else -1
     if write and (n_new >= MIN_NEW or len(parts) > MAX_PARTS):
         # A cache: whoever cannot write it reads the records as before.
         with contextlib.suppress(OSError):
@@ -194,6 +204,14 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordE
             for part in parts:
                 if part != _file(directory):
                     part.unlink()
+
+
+def _changed(folder: Path) -> int:
+    """When a file came to a folder or went, in nanoseconds; 0 if there is no such folder."""
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _distinct(heads: Iterable[Head]) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ import os
 import platform
 import stat
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,19 +124,18 @@ class Journals:
         """The task of this id, as far as it got; FileNotFoundError if there is none."""
         return read_journal(self.directory / (id + SUFFIX))[0]
 
-    def tasks(self, *, at_work: bool = True, without: Collection[str] = ()) -> Iterator[Task]:
+    def tasks(self, *, at_work: bool = True, but: Callable[[str], bool] = lambda id: False) -> Iterator[Task]:
         """The tasks as far as they got, by id.
 
         Parameters
         ----------
         at_work : bool
             Whether to include fits that are known to be still at work.
-        without : collection of str
-            Ids to leave out, because there is a record of them.
+        but : callable
+            Whether to leave out an id, because there is a record of it.
         """
-        known = set(without)
         for id, file in self.files().items():
-            if id in known:
+            if but(id):
                 continue
             try:
                 task, unfinished = read_journal(file)

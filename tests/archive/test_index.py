@@ -1,6 +1,7 @@
 """The index of heads: select opens only the records that matter, and never trusts a stale entry."""
 
 import copy
+import os
 import pickle
 import shutil
 import warnings
@@ -28,6 +29,7 @@ def forget(monkeypatch):
     """As a new process: nothing read yet."""
     monkeypatch.setattr(_index, "_known", {})
     monkeypatch.setattr(_index, "_written", {})
+    monkeypatch.setattr(_index, "_settled", {})
     monkeypatch.setattr(_reader, "_cache", _reader._Cache())
 
 
@@ -70,6 +72,25 @@ def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch)
     names.clear()
     assert len(archive.select(SPACE, profile([[1.0], [2.0], [3.0]])).tasks) == 7
     assert names == [], "those without a profile cannot share rows"
+
+
+def test_a_folder_that_did_not_change_is_not_listed_again(mixed, make_task, monkeypatch):
+    long_ago = 10**18
+    os.utime(mixed.path / "tasks", ns=(long_ago, long_ago))
+    before = mixed.select(SPACE)
+    with monkeypatch.context() as patch:
+        patch.setattr(_index, "_listed", lambda tasks: pytest.fail("it was listed"))
+        assert mixed.select(SPACE) == before
+    mixed.append(make_task(id="new", estimator=SVC()))
+    assert len(mixed.select(SPACE).tasks) == len(before.tasks) + 1
+
+
+def test_bad_files_are_named_each_time(mixed):
+    (mixed.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
+    os.utime(mixed.path / "tasks", ns=(10**18, 10**18))
+    for _ in range(2):
+        with pytest.warns(UserWarning, match=r"bad\.joblib"):
+            mixed.select(SPACE)
 
 
 def test_a_record_that_was_just_written_need_not_be_read(archive, make_task, monkeypatch):
