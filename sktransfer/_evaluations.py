@@ -21,6 +21,7 @@ Rows = list[dict[str, Any]]
 
 SHORT_SECONDS = 0.5  # what a kill may cost of a grid of fast fits
 ROUNDS = 8  # fits of each worker between two reports: waiting for the slowest then costs little
+MORE = 8  # times as many of fast ones: what a kill may cost where slow fits follow them
 
 
 class Evaluations:
@@ -36,7 +37,7 @@ class Evaluations:
     report : callable
         Called with a proposal, its rows and whether they are new, as soon as they are there.
     flush : callable
-        Called after each piece of new ones.
+        Called every half second at least, as far as fits end, and after the last one.
     """
 
     def __init__(
@@ -50,7 +51,10 @@ class Evaluations:
     ):
         self._parallel, self._n_splits = parallel, n_splits
         self._known, self._report, self._flush = known, report, flush
-        self._step = 1 if n_workers == 1 else math.ceil(ROUNDS * n_workers / max(1, n_splits))
+        # With one worker a piece is a candidate; several have to wait for each other after each piece.
+        self._least = 1 if n_workers == 1 else math.ceil(ROUNDS * n_workers / max(1, n_splits))
+        self._most = 1 if n_workers == 1 else MORE * self._least
+        self._step, self._flushed = self._least, 0.0
         self.batch: Sequence[Proposal] = ()
 
     def __call__(self, fits: Iterable) -> Rows:
@@ -71,6 +75,7 @@ class Evaluations:
                 self._report(self.batch[position], found, False)
                 rows += found
                 position += 1
+        self._flush()
         # More of them than the splitter announced: scikit-learn has an error for that.
         return rows + self._parallel(fits)
 
@@ -80,9 +85,11 @@ class Evaluations:
         if rows and len(rows) == len(proposals) * n:  # otherwise scikit-learn will complain
             for i, proposal in enumerate(proposals):
                 self._report(proposal, rows[i * n : (i + 1) * n], True)
+        now = time.monotonic()
+        self._step = min(2 * self._step, self._most) if now - begun < SHORT_SECONDS else self._least
+        if now - self._flushed >= SHORT_SECONDS:  # after each of many fast fits it would take longest
             self._flush()
-        if time.monotonic() - begun < SHORT_SECONDS:
-            self._step *= 2  # writing after each of many fast fits would take longer than they do
+            self._flushed = now
         return rows
 
 

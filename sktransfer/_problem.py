@@ -14,22 +14,23 @@ import joblib
 from sklearn.base import clone
 
 from sktransfer._values import describe
-from sktransfer.archive import Selection, library_versions
+from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.space import Space
 from sktransfer.task import Task
 
-SAME_DATA = frozenset({"the data", "the target", "the estimator"})
-"""Where one of these differs, it is another search, and no wonder."""
+ABOUT = frozenset({"the data", "the target", "the estimator"})
+"""Where two of these differ, it is another search, and no wonder."""
 
 
 def describe_problem(
-    search: Any, X: Any, y: Any, params: dict[str, Any], space: Space, folds: Any, seed: Any
+    search: Any, archive: Archive, X: Any, y: Any, params: dict[str, Any], space: Space, folds: Any, seed: Any
 ) -> dict[str, str | None]:
     """Digests of everything that the result of a search depends on.
 
     Parameters
     ----------
     search : TransferSearchCV
+    archive : Archive
     X, y, params
         What `fit` was given.
     space : Space
@@ -50,6 +51,7 @@ def describe_problem(
         "the folds": folds,
         "the scoring": judged,
         "the surrogate": search.surrogate,
+        "the overlap that is allowed": archive.overlap,
         "batch_size": search.batch_size,
         "random_state": None if seed is None else int(seed),
         "the version of scikit-learn": versions.get("scikit-learn"),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sktransfer._evaluations import Rows, rows_from_plain, rows_to_plain
-from sktransfer._problem import SAME_DATA, differences, past_of
+from sktransfer._problem import ABOUT, differences, past_of
 from sktransfer._values import params_identity
 from sktransfer.archive import Archive, Selection
 from sktransfer.task import Task, Trial
@@ -66,7 +66,7 @@ class Progress:
         if usable:
             self._take_up(max(usable, key=lambda task: (len(task.trials), task.id)))
             return
-        near = [(len(d), d, task.id) for d, task in ranked if d and not d & SAME_DATA]
+        near = [(len(d), d, task.id) for d, task in ranked if d and len(d & ABOUT) <= 1]
         near += [(1, frozenset({"the past tasks it started from"}), task.id) for task in same]
         if near:
             _, differing, id = min(near, key=lambda each: each[0])
@@ -136,7 +136,7 @@ class Progress:
 
     def sync(self) -> None:
         """Put on disk what was noted."""
-        if self._writes:
+        if self._writes and self._journal is not None:
             try:
                 self._journal.sync()
             except Exception as error:
@@ -148,13 +148,14 @@ class Progress:
 
     # -- the record ----------------------------------------------------------------------------
 
-    def finish(self, trials: Sequence[Trial], record: Callable[[], Task]) -> str | None:
+    def finish(self, trials: Sequence[Trial], complete: bool, record: Callable[[], Task]) -> str | None:
         """Append the record, then remove the journal; the id of the record, None if there is none."""
         if self._archive is None:
             return None
         try:
             if not any(trial.status == "ok" for trial in trials):
-                self._clear()  # nobody could learn from it
+                if complete:
+                    self._clear()  # nobody could learn from it; but one that was interrupted may be resumed
                 return None
             if self.earlier is not None and not self.n_new and self.earlier.id in self._archive:
                 if not self._archive.readonly:
@@ -171,7 +172,7 @@ class Progress:
         if self._journal is not None:
             self._journal.remove()
         assert self._archive is not None
-        contained = self.earlier is not None and len(self.earlier.trials) <= len(self._folds)
+        contained = not any(self._known.values())  # what was not asked for is in the journal only
         if self.earlier is not None and contained and not self._archive.readonly:
             self._archive.running.discard(self.earlier.id)  # if that was a journal
 

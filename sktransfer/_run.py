@@ -117,7 +117,8 @@ class Run:
         X, y, keywords = split
         folds = self._folds.split(X, y, **keywords)
         given = search.random_state if isinstance(search.random_state, Integral | None) else seed
-        about = describe_problem(search, self._X, self._y, self._params, self.space, folds, given)
+        data = self._X, self._y, self._params
+        about = describe_problem(search, self.archive, *data, self.space, folds, given)
         progress = Progress(self.archive, about, self._selection, uses_past)
         if search.resume:
             try:
@@ -267,7 +268,7 @@ class Run:
         if self.archive is None:
             return Selection((), ())
         try:
-            return self.archive.select(self.space, self._look_at_data())
+            return self.archive.select(self.space, self._look_at_data()).loaded()
         except Exception as error:
             warnings.warn(
                 f"{self.archive!r} could not be read ({error!r}); the search starts anew.", stacklevel=2
@@ -312,4 +313,4 @@ class Run:
         if self._archived or self._progress is None:
             return None
         self._archived = True
-        return self._progress.finish(self.trials, record=lambda: self.task(complete))
+        return self._progress.finish(self.trials, complete, record=lambda: self.task(complete))

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sktransfer.archive import Archive
+from sktransfer.archive import Archive, is_remote
 
 OK, FOUND, MISTAKE = 0, 1, 2
 
@@ -38,6 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always")
             warnings.showwarning = _show_warning
             archive = Archive(options.archive)
+            if options.run not in (_merge, _import) and options.archive != "auto":
+                _say_if_missing(options.archive)
             result, lines, code = options.run(archive, options)
         _say(json.dumps(_jsonable(result), allow_nan=False) if options.json else "\n".join(lines))
     except (OSError, KeyError, ValueError, TypeError, ImportError) as error:
@@ -46,6 +48,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {text}", file=sys.stderr)
         return MISTAKE
     return code
+
+
+def _say_if_missing(path: str) -> None:
+    """A mistyped path must not look like an empty archive."""
+    if not is_remote(path) and not os.path.exists(os.path.expanduser(path)):
+        warnings.warn(f"There is no archive at {path} yet.", stacklevel=2)
 
 
 def _say(text: str) -> None:

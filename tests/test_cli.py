@@ -153,5 +153,6 @@ def test_a_file_as_archive(run, tmp_path):
 
 
 def test_no_archive_yet(run, tmp_path):
-    assert run("ls", on=tmp_path / "new") == (0, "The archive is empty.\n", "")
+    said = f"warning: There is no archive at {tmp_path / 'new'} yet.\n"
+    assert run("ls", on=tmp_path / "new") == (0, "The archive is empty.\n", said)
     assert not (tmp_path / "new").exists()

@@ -3,6 +3,7 @@
 import errno
 import os
 import shutil
+import time
 import warnings
 from dataclasses import replace
 
@@ -114,7 +115,8 @@ CASES = {
 
 @pytest.mark.parametrize("killed", [True, False])
 @pytest.mark.parametrize("case", CASES)
-def test_an_interrupted_search_is_taken_up(tmp_path, case, killed):
+def test_an_interrupted_search_is_taken_up(tmp_path, case, killed, monkeypatch):
+    monkeypatch.setattr("sktransfer._evaluations.SHORT_SECONDS", 0)  # of grids, too, each on disk at once
     params = CASES[case]
     interrupted(search(tmp_path, **params), 11, killed)  # in the middle of the fourth candidate
     assert len(Archive(tmp_path)) == (0 if killed else 1)
@@ -203,7 +205,6 @@ def test_an_interrupted_grid_is_what_grid_search_does(tmp_path):
 
         fit = SVC.fit
         patch.setattr(SVC, "fit", impatient)
-        patch.setattr("sktransfer._evaluations.SHORT_SECONDS", 0)
         with pytest.raises(KeyboardInterrupt):
             made.fit(X, y)
     [task] = Archive(tmp_path)
@@ -215,6 +216,55 @@ def test_an_interrupted_grid_is_what_grid_search_does(tmp_path):
             np.testing.assert_array_equal(made.cv_results_[key], values)
     assert made.best_params_ == expected.best_params_
     assert made.best_score_ == expected.best_score_
+
+
+def test_slow_fits_after_fast_ones_are_on_disk_one_by_one(tmp_path):
+    """A grid has nothing to propose, but a kill must not cost hours of it."""
+    seen = []
+
+    def look(model):
+        if model.a >= 60:
+            time.sleep(0.3)
+            seen.append(sum(len(task.trials) for task in Archive(tmp_path).running.tasks()) - model.a)
+
+    Counted.on_fit = look
+    estimator = Counted(fails_above=100)
+    quiet(search(tmp_path, estimator=estimator, space={"a": list(range(64))}, n_iter=64, cv=2))
+    assert min(seen[2:]) >= -1  # all but the last, which has just been finished
+
+
+def test_with_a_smaller_budget_nothing_is_lost(tmp_path):
+    """What the shorter search does not ask for stays where it was."""
+    grid = {"a": [i / 40 for i in range(40)]}
+    Counted.patience = 3 * 10
+    with pytest.raises(KeyboardInterrupt):
+        search(tmp_path, space=grid, n_iter=40).fit(X, y)
+    shutil.copytree(tmp_path, tmp_path / "copy")
+    [task] = Archive(tmp_path)
+    journal = Archive(tmp_path).running.start(replace(task, id="killed", trials=()))
+    for trial, folds in zip(task.trials, task.resume["folds"], strict=True):
+        journal.add(trial, folds)
+    journal.sync()
+    Archive(tmp_path).remove(task.id)
+    Counted.patience = None
+    quiet(search(tmp_path, space=grid, n_iter=8, resume=True))
+    left = {trial.params["a"] for task in Archive(tmp_path).running.tasks() for trial in task.trials}
+    left |= {trial.params["a"] for task in Archive(tmp_path) for trial in task.trials}
+    assert left >= {trial.params["a"] for trial in task.trials}
+
+
+def test_failures_of_an_interrupted_search_are_not_forgotten(tmp_path):
+    Counted.patience = 3 * 4
+    with pytest.raises(KeyboardInterrupt):
+        quiet(search(tmp_path, estimator=Counted(fails_above=-1.0)))
+    [task] = Archive(tmp_path).running.tasks()
+    assert [trial.status for trial in task.trials] == ["failed"] * 4
+    Counted.fits, Counted.patience = 0, None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(ValueError, match="All the"):
+            search(tmp_path, estimator=Counted(fails_above=-1.0), resume=True).fit(X, y)
+    assert Counted.fits == 3 * 3
 
 
 def test_every_finished_candidate_is_on_disk_before_the_next_begins(tmp_path):
@@ -301,8 +351,23 @@ def test_other_data_or_another_estimator_is_another_search(tmp_path):
     changed[7, 2] += 1e-9
     for data, estimator in [((changed, y), Counted()), ((X, 2 - y), Counted()), ((X, y), Counted(b=2.0))]:
         Counted.fits = 0
-        quiet(search(tmp_path, n_iter=2, resume=True, estimator=estimator), *data)
+        with pytest.warns(UserWarning, match=r"differs in the (data|target|estimator)\.$"):
+            search(tmp_path, n_iter=2, resume=True, estimator=estimator).fit(*data)
         assert Counted.fits == 6
+
+
+def test_of_another_search_nothing_is_said(tmp_path):
+    quiet(search(tmp_path, n_iter=2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message=".*past trials")
+        search(tmp_path, n_iter=2, resume=True).fit(X[:90] + 1, y[:90] + 1)
+
+
+def test_what_may_overlap_counts(tmp_path):
+    quiet(search(Archive(tmp_path, overlap="allow"), n_iter=2))
+    with pytest.warns(UserWarning, match="differs in the overlap that is allowed"):
+        search(tmp_path, n_iter=2, resume=True).fit(X, y)
 
 
 def test_lines_that_were_damaged_are_evaluated_again(tmp_path):

@@ -3,6 +3,7 @@
 from sktransfer.archive._archive import Archive
 from sktransfer.archive._errors import NewerFormatError, RecordError
 from sktransfer.archive._format import library_versions
+from sktransfer.archive._remote import is_remote
 from sktransfer.archive._select import Selection, check_overlap
 from sktransfer.archive._share import Received
 from sktransfer.archive._verify import Finding
@@ -15,5 +16,6 @@ __all__ = [
     "RecordError",
     "Selection",
     "check_overlap",
+    "is_remote",
     "library_versions",
 ]

@@ -1,7 +1,7 @@
 """`Archive`: the directory of past tunings.
 
-``tasks/<id>.joblib`` holds one record per finished tuning and never changes. There is no index and no
-lock: any number of processes may append and read at once, and merging two archives is copying files.
+``tasks/<id>.joblib`` holds one record per finished tuning and never changes. There is no lock: any number
+of processes may append and read at once, and merging two archives is copying files.
 ``running/<id>.jsonl`` is the journal of a fit under way, or of one that was killed (see `_journal`).
 ``models/`` is a cache of what was trained on the records, and ``index/`` one of what they are about; both may
 be deleted. An archive at an address (``s3://...``) works on a local copy; see `_remote`.
@@ -109,7 +109,10 @@ class Archive(Upkeep):
 
     def _remote(self) -> Remote | None:
         path = os.environ.get(_files.VARIABLE, "") if self.path == "auto" else self.path
-        return Remote(os.fspath(path)) if is_remote(path) else None
+        if not is_remote(path):
+            return None
+        check_installed(os.fspath(path))
+        return Remote(os.fspath(path))
 
     def _refresh(self) -> None:
         """Fetch what is new at the address, if the archive is at one."""
@@ -293,14 +296,15 @@ class Archive(Upkeep):
         record = task_to_record(task)
         data = _files.dump(record)
         # What is written must be readable, and the reader is the one to say so.
-        record_to_task(loads_plain(data), f"task {task.id!r}")
+        written = record_to_task(loads_plain(data), f"task {task.id!r}")
         self._refresh()
         file = self._file(task.id)
         if os.path.lexists(file):
             self._check_same(file, record)
         else:
             self._write(task.id, data)
-            note(self._directory(), task, file)
+            with contextlib.suppress(Exception):  # a cache: the record is there
+                note(self._directory(), written, file)
         return task.id
 
     def _write(self, id: str, data: bytes) -> None:

@@ -15,9 +15,13 @@ from sktransfer._values import Plain
 from sktransfer.task import TASK_FORMAT
 
 FIELD, _KIND, _DIGITS = "checksum", "blake2b:", 32
-# SHORT_BINUNICODE and MEMOIZE of name and value, then SETITEMS or SETITEM, and STOP.
-_END = re.compile(rb"\x8c\x08checksum\x94\x8c\x28blake2b:([0-9a-f]{32})\x94[us]\.\Z")
-_AFTER = len(b"\x94u.")
+# SHORT_BINUNICODE and MEMOIZE of name and value, then SETITEMS or SETITEM, and STOP. After every 64 KiB
+# pickle begins a new FRAME, which may happen to be here.
+_FRAME = rb"(?:\x95.{8})?"
+_END = re.compile(
+    rb"\x8c\x08checksum\x94%b\x8c\x28blake2b:([0-9a-f]{32})\x94%b[us]%b\.\Z" % (_FRAME, _FRAME, _FRAME),
+    re.DOTALL,
+)
 
 
 def with_place(record: dict[str, Plain]) -> dict[str, Plain]:
@@ -29,10 +33,10 @@ def with_place(record: dict[str, Plain]) -> dict[str, Plain]:
 
 def seal(data: bytes) -> bytes:
     """Fill in the place that `with_place` left, in the bytes of the file."""
-    if not _END.search(data):
+    end = _END.search(data)
+    if end is None:
         raise AssertionError("the file does not end in the place of its checksum")
-    end = len(data) - _AFTER
-    return data[: end - _DIGITS] + _digest(data) + data[end:]
+    return data[: end.start(1)] + _digest(data, end) + data[end.end(1) :]
 
 
 def check(data: bytes, record: Any) -> None:
@@ -43,7 +47,7 @@ def check(data: bytes, record: Any) -> None:
     # One of the two is enough to know that there was a checksum: the other may be what is damaged.
     if FIELD in record or name == FIELD or (type(value) is str and value.startswith(_KIND)):
         end = _END.search(data)
-        if end is None or end[1] != _digest(data):
+        if end is None or end[1] != _digest(data, end):
             raise ValueError("its checksum does not fit: it was damaged, or edited by hand")
 
 
@@ -69,10 +73,9 @@ def _is_newer(record: dict[str, Any]) -> bool:
     return type(found) is int and found > TASK_FORMAT
 
 
-def _digest(data: bytes) -> bytes:
+def _digest(data: bytes, end: re.Match) -> bytes:
     """Hash of all bytes but the digits of the checksum at the end."""
     view = memoryview(data)
-    end = len(data) - _AFTER
-    state = hashlib.blake2b(view[: end - _DIGITS], digest_size=_DIGITS // 2)
-    state.update(view[end:])
+    state = hashlib.blake2b(view[: end.start(1)], digest_size=_DIGITS // 2)
+    state.update(view[end.end(1) :])
     return state.hexdigest().encode()

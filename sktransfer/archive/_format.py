@@ -158,7 +158,7 @@ def record_to_task(record: Any, path: str | os.PathLike[str] = "record") -> Task
         return _task(record)
     except RecordError:
         raise
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:  # the latter of an integer that no float can hold
         raise RecordError(path, str(error)) from None
 
 

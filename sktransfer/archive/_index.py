@@ -23,7 +23,7 @@ from typing import Any
 
 from sktransfer.archive import _checksum, _files
 from sktransfer.archive._errors import RecordError
-from sktransfer.archive._format import _check_space, is_id
+from sktransfer.archive._format import _check_containers, _check_space, is_id
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
 from sktransfer.task import Task
 
@@ -147,7 +147,7 @@ def note(directory: Path, task: Task, file: Path) -> None:
     """Remember a record that was just written; of every `MIN_NEW` of them a part of the index is made."""
     key, facts = os.fspath(directory), file.lstat()
     written = _written.setdefault(key, {})
-    shared = {_text(part): part for part in _distinct(written.values())}
+    shared = {_text(part): part for part in _distinct(list(written.values()))}
     head = written[task.id] = _head_of(task, facts.st_size, facts.st_mtime_ns, shared)
     if key in _known:
         _known[key][task.id] = head
@@ -282,7 +282,10 @@ def _read_index(directory: Path) -> tuple[list[Path], dict[str, Head]]:
     """The files of the index, and heads by id; of a file that anything is wrong with there are none."""
     found: dict[str, Head] = {}
     folder, n_bytes = directory / "index", 0
-    files = [] if folder.is_symlink() else _files.record_files(folder)
+    try:
+        files = [] if folder.is_symlink() else _files.record_files(folder)
+    except OSError:  # a file in its place, or nobody may look into it
+        files = []
     for file in files:
         try:
             facts = file.lstat()
@@ -298,6 +301,7 @@ def _read_index(directory: Path) -> tuple[list[Path], dict[str, Head]]:
 
 
 def _from_plain(plain: Any) -> dict[str, Head]:
+    _check_containers(plain)
     if plain["index"] != INDEX_FORMAT:
         return {}
     parts, columns = plain["parts"], dict(plain["columns"])

@@ -24,7 +24,7 @@ from typing import Any
 
 from sktransfer.archive import _files
 from sktransfer.archive._errors import NewerFormatError, RecordError
-from sktransfer.archive._format import is_id, record_to_task, task_to_record
+from sktransfer.archive._format import LARGEST, SMALLEST, is_id, record_to_task, task_to_record
 from sktransfer.task import Task, Trial
 
 JOURNAL_FORMAT = 1
@@ -65,6 +65,8 @@ class Journal:
 
     def sync(self) -> None:
         """Write what was added; it is safe on disk when this returns."""
+        if self._made and not self._waiting:
+            return
         is_new = not self._made
         if is_new:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -214,6 +216,8 @@ def _read(path: Path) -> bytes:
         raise
     except OSError as error:
         raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
+    if not data:  # killed before the first word: as good as not there
+        raise FileNotFoundError(path)
     if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
         raise RecordError(path, f"it holds more than {MAX_VALUES} values, which no journal does")
     return data
@@ -235,10 +239,17 @@ def _payload(line: bytes) -> dict[str, Any] | None:
     if checksum != _checksum(text):
         return None
     try:
-        payload = json.loads(text)
+        payload = json.loads(text, parse_int=_integer)
     except (ValueError, RecursionError):  # with a sound checksum: made by somebody, not by a fault
         return None
     return payload if type(payload) is dict else None
+
+
+def _integer(digits: str) -> int:
+    """As a record holds it: a longer one could not be written to a record."""
+    if len(digits) > 20 or not SMALLEST <= (number := int(digits)) <= LARGEST:
+        raise ValueError("an integer of more than 64 bits")
+    return number
 
 
 def _checksum(text: bytes) -> bytes:

@@ -114,7 +114,10 @@ class ModelStore:
         return _read(file, _MODEL) if _tasks_of(file) == wanted else None
 
     def nearest(self, settings: Mapping[str, Any], tasks: Iterable[str]) -> dict[str, np.ndarray] | None:
-        """Return the model of these settings whose tasks are most alike, to go on training from it.
+        """Return the model of these settings that was trained on most of these tasks, to go on from it.
+
+        One that was trained on any other task is not taken: that one may have been refused, because it
+        saw rows of today's data.
 
         Parameters
         ----------
@@ -125,16 +128,17 @@ class ModelStore:
         Returns
         -------
         dict of str to ndarray, or None
-            The model with the largest share of common tasks (Jaccard), the newest if there are several.
-            None if no model has a task in common.
+            The newest if there are several; None if there is none.
 
         Examples
         --------
         >>> from sktransfer.archive import Archive
         >>> models = Archive().models
         >>> models.put({}, ["t1", "t2"], {"bias": np.array(1)})
-        >>> models.nearest({}, ["t2", "t3"])
+        >>> models.nearest({}, ["t1", "t2", "t3"])
         {'bias': array(1)}
+        >>> models.nearest({}, ["t2", "t3"]) is None
+        True
         """
         wanted = frozenset(tasks)
         group = _digest_of_settings(settings)
@@ -142,8 +146,8 @@ class ModelStore:
         for time_ns, file in self._files():
             if file.name.startswith(group):
                 known = _tasks_of(file) or frozenset()
-                if common := len(wanted & known):
-                    candidates.append((common / len(wanted | known), time_ns, file))
+                if known and known <= wanted:
+                    candidates.append((len(known), time_ns, file))
         for _, _, file in sorted(candidates, reverse=True):
             if (model := _read(file, _MODEL)) is not None:
                 return model

@@ -28,11 +28,11 @@ from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import record_to_task
 from sktransfer.task import Task
 
-MAX_BYTES = 64 * 2**20
+MAX_BYTES = 16 * 2**20
 """Size of a record file. A thousand trials take about 100 kB, a sample of 1000 rows at most 2 MB."""
 
-MAX_STEPS = 4_000_000
-"""Operations other than numbers in one file: a few seconds of reading at most."""
+MAX_STEPS, MAX_NUMBERS = 500_000, 1_000_000
+"""Operations and numbers in one file: a second of reading, and less than 100 MB, at most."""
 
 CACHED_RECORDS, CACHED_BYTES = 16384, 64 * 2**20
 
@@ -46,8 +46,8 @@ _NUMBER = rb"\x8a\x08.{8}|G.{8}|\x8a\x09.{9}|K.|[N\x88\x89(]|M..|J.{4}"
 # may be used again stays the same.
 _OTHERS = rb"h.|[aesu]|[\]}]\x94"
 _RUN = re.compile(rb"(?:%b|%b){1,4096}+" % (_OTHERS, _NUMBER), re.DOTALL)
-# Optional, so that each match begins where the last one ended: nothing inside a number is taken for more.
-_NEXT_OTHER = re.compile(rb"(?:%b)*+(%b)?" % (_NUMBER, _OTHERS), re.DOTALL)
+# Each match begins where the last one ended: nothing inside a number is taken for more.
+_EACH = re.compile(rb"(?:%b)|(%b)" % (_NUMBER, _OTHERS), re.DOTALL)
 _LENGTH_BYTES = {
     pickle.SHORT_BINUNICODE: 1,
     pickle.BINUNICODE: 4,
@@ -168,11 +168,12 @@ def _check_stream(data: bytes) -> None:
     if len(data) < 2 or data[:1] != pickle.PROTO or data[1] not in (4, 5):
         raise ValueError("it is not an uncompressed joblib file" if data else "it is empty")
     memo = bytearray()  # for each memo entry, whether it is a text and may be used again
-    position, before, steps = 2, _OTHER, 0
-    while steps < MAX_STEPS:
+    position, before, steps, numbers = 2, _OTHER, 0, 0
+    while steps < MAX_STEPS and numbers < MAX_NUMBERS:
         run = _RUN.match(data, position)
         if run:
-            steps += _check_run(run[0], memo)
+            found = _check_run(run[0], memo)
+            steps, numbers = steps + found[0], numbers + found[1]
             position, before = run.end(), _OTHER
             continue
         steps += 1
@@ -200,17 +201,20 @@ def _check_stream(data: bytes) -> None:
             return
         else:
             raise ValueError(_refusal(operation))
-    raise ValueError(f"it holds more than {MAX_STEPS} operations, which no record does")
+    raise ValueError(
+        f"it holds more than {MAX_STEPS} operations or {MAX_NUMBERS} numbers, which no record does"
+    )
 
 
-def _check_run(run: bytes, memo: bytearray) -> int:
-    """Check the uses of memo entries in a run, add the new ones; the number of operations but numbers."""
-    found = _NEXT_OTHER.findall(run)
+def _check_run(run: bytes, memo: bytearray) -> tuple[int, int]:
+    """Check the uses of memo entries in a run, add the new ones; how many other operations and numbers."""
+    found = _EACH.findall(run)
     for operation in set(found):
         if operation[:1] == pickle.BINGET:
             _check_index(operation[1], memo)
     memo.extend(bytes(found.count(b"]\x94") + found.count(b"}\x94")))
-    return len(found) - found.count(b"")
+    n_numbers = found.count(b"")
+    return len(found) - n_numbers, n_numbers
 
 
 def _check_index(index: int, memo: bytearray) -> None:

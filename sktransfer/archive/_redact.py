@@ -31,7 +31,7 @@ def redact(
     """
     record = dict(record)
     if not (fingerprints and names and times):
-        record["resume"] = None  # it has digests of the data, and the times of every fold
+        record["resume"] = _continuation(record.get("resume"), times)
     profile = record["profile"]
     if profile is not None and not samples:
         profile = _without_samples(profile)
@@ -47,16 +47,30 @@ def redact(
 
 def _without_samples(profile: dict[str, Any]) -> dict[str, Any]:
     profile = {**profile, "sample": None}
-    if profile.get("enclosing"):
-        profile["enclosing"] = [_without_samples(part) for part in profile["enclosing"]]
+    if isinstance(profile.get("enclosing"), list):
+        parts = profile["enclosing"]
+        profile["enclosing"] = [_without_samples(part) for part in parts if isinstance(part, dict)]
     return profile
 
 
 def _without_times(record: dict[str, Any]) -> dict[str, Any]:
     """Ids begin with the moment of their making; the new one is always the same for the same record."""
-    digest = hashlib.blake2b(record["id"].encode(), digest_size=12).hexdigest()
     trials = [{**trial, "fit_time": float("nan")} for trial in record["trials"]]
-    return {**record, "id": f"shared-{digest}", "created": _EPOCH, "trials": trials}
+    return {**record, "id": _shared_id(record["id"]), "created": _EPOCH, "trials": trials}
+
+
+def _shared_id(id: str) -> str:
+    return f"shared-{hashlib.blake2b(id.encode(), digest_size=12).hexdigest()}"
+
+
+def _continuation(resume: Any, times: bool) -> Any:
+    """Of what resuming needs, only which records a search goes on from: their trials must not count twice.
+
+    The rest are digests of the data, and the times of every fold.
+    """
+    ids = resume.get("continues") if isinstance(resume, dict) else None
+    ids = [id for id in ids if isinstance(id, str)] if isinstance(ids, list) else []
+    return {"continues": ids if times else list(map(_shared_id, ids))} if ids else None
 
 
 def _without_names(record: dict[str, Any]) -> dict[str, Any]:

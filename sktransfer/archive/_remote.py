@@ -15,7 +15,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-_BATCH = 64  # files that are fetched at once
+import numpy as np
+
+_BATCH, _BATCH_BYTES = 64, 32 * 2**20  # files that are fetched at once
 _SUFFIX = ".joblib"
 
 
@@ -124,8 +126,11 @@ class Remote:
     def _fetch(self, names: list[str], sizes: dict[str, int]) -> None:
         from sktransfer.archive import _files
 
-        for start in range(0, len(names), _BATCH):
-            places = {self._place("tasks", name): name for name in names[start : start + _BATCH]}
+        while names:
+            # At least one, and not more than fit into memory together.
+            n = max(1, sum(np.cumsum([sizes[name] for name in names[:_BATCH]]) <= _BATCH_BYTES))
+            batch, names = names[:n], names[n:]
+            places = {self._place("tasks", name): name for name in batch}
             fetched = self.files.cat(list(places), on_error="return")
             for place, data in fetched.items():
                 name = places.get(place) or place.rpartition("/")[2]
@@ -151,6 +156,13 @@ class Remote:
         self.files.makedirs(self._place("damaged", "").rstrip("/"), exist_ok=True)
         self.files.mv(self._place("tasks", name), target)
         return target
+
+    def check_reach(self) -> None:
+        """Raise an OSError if the address cannot be listed."""
+        try:
+            self._sizes()
+        except Exception as error:
+            raise OSError(f"The archive {self.address} is out of reach ({error}).") from error
 
     def forget(self) -> None:
         """Remove the copied records, so that all are fetched anew."""

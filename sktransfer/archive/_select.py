@@ -7,11 +7,13 @@ learn from the search in another, because their data overlap.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+from sktransfer.archive._errors import RecordError
 from sktransfer.profile import DatasetProfile
 from sktransfer.task import Task
 
@@ -40,6 +42,16 @@ class Selection:
 
     tasks: tuple[Task, ...]
     refused: tuple[tuple[Task, str], ...]
+
+    def loaded(self) -> Selection:
+        """The same with every trial in memory; a record that was damaged since it was listed is left out."""
+        heard = []
+        for task in self.tasks:
+            try:
+                heard += [task] if task.trials else []
+            except RecordError as error:
+                warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=3)
+        return Selection(tuple(heard), self.refused)
 
 
 def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str) -> Selection:

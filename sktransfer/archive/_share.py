@@ -7,13 +7,14 @@ is unpacked, and each record goes through the same reader as any.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import warnings
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,10 @@ class Received:
 
 
 def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: str) -> Received:
-    """Take in records, given by their files or by (name, bytes). What is there is never overwritten."""
+    """Take in records, given by their files or by (name, bytes).
+
+    What is there is not overwritten, unless it is the beginning of what comes: a fit that was at work then.
+    """
     archive._check_writable()
     archive._refresh()
     added, known, refused = [], [], []
@@ -68,10 +72,11 @@ def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: 
                 task, data = read_record(item)
             else:
                 task, data = task_of(item[1], item[0]), item[1]
-            if not os.path.lexists(archive._file(task.id)):
+            there = _there(archive, task.id)
+            if there is None or _goes_on(task, there):
                 archive._write(task.id, data)
                 added.append(task.id)
-            elif _same(archive, task):
+            elif there != _UNREADABLE and identity(task_to_record(there)) == identity(task_to_record(task)):
                 known.append(task.id)
             else:
                 refused.append(f"{task.id}: the archive has another record of this id, which was kept")
@@ -88,15 +93,30 @@ def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: 
 def as_records(tasks: Iterable[Task]) -> Iterator[tuple[Path, bytes]]:
     """Tasks that have no file of their own, as `receive` takes them: journals of killed fits."""
     for task in tasks:
-        yield Path(task.id + _files.SUFFIX), _files.dump(task_to_record(task))
+        with contextlib.suppress(TypeError):  # made by somebody: a record cannot hold it
+            yield Path(task.id + _files.SUFFIX), _files.dump(task_to_record(task))
 
 
-def _same(archive: Any, task: Any) -> bool:
+_UNREADABLE = "unreadable"
+
+
+def _there(archive: Any, id: str) -> Any:
+    """The task of this id in the archive, None if there is none."""
     try:
-        there, _ = read_record(archive._file(task.id))
-    except (RecordError, FileNotFoundError):
+        return read_record(archive._file(id))[0]
+    except FileNotFoundError:
+        return None
+    except RecordError:
+        return _UNREADABLE
+
+
+def _goes_on(task: Task, there: Any) -> bool:
+    """Whether an incomplete record is the beginning of another of its id."""
+    if there == _UNREADABLE or there.complete or len(task.trials) <= len(there.trials):
         return False
-    return identity(task_to_record(there)) == identity(task_to_record(task))
+    return identity([*map(asdict, task.trials[: len(there.trials)])]) == identity(
+        [*map(asdict, there.trials)]
+    )
 
 
 def export(archive: Any, file: str | os.PathLike[str], **choices: bool) -> int:
@@ -110,14 +130,18 @@ def export(archive: Any, file: str | os.PathLike[str], **choices: bool) -> int:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as content:
         for task in tasks:
-            record = redact(task_to_record(task), **choices)
+            try:
+                record = redact(task_to_record(task), **choices)
+            except (TypeError, ValueError) as error:  # a journal that somebody made by hand
+                warnings.warn(f"The task {task.id} was not exported: {error}", stacklevel=4)
+                continue
             # Without a date of its own, which would tell when it was exported.
             member = zipfile.ZipInfo(f"{_FOLDER}{record['id']}{_files.SUFFIX}")
             member.compress_type = zipfile.ZIP_DEFLATED
             content.writestr(member, _files.dump(record))
     target.parent.mkdir(parents=True, exist_ok=True)
     _files.write_aside(target, buffer.getvalue())
-    return len(tasks)
+    return len(content.namelist())
 
 
 def import_(archive: Any, file: str | os.PathLike[str]) -> Received:

@@ -146,6 +146,8 @@ class Upkeep:
         source._refresh()
         if source._remote() is None and not source._directory().is_dir():
             raise FileNotFoundError(2, "There is no archive to merge from", str(source._directory()))
+        if source._directory() == self._directory():
+            raise ValueError(f"The archive {source._directory()} is to be merged with itself.")
         files = _files.record_files(source._tasks_directory())
         return _share.receive(self, chain(files, _share.as_records(source._left())), str(source.path))
 

@@ -52,6 +52,7 @@ def verify(archive: Any, repair: bool) -> list[Finding]:
     """Read every file from the disk; see `Archive.verify`."""
     remote = archive._remote()
     if remote is not None:
+        remote.check_reach()  # before the copy is given up
         remote.forget()
         archive._refresh()
     directory = archive._directory()
@@ -92,8 +93,16 @@ def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
             yield file, "it is not a sound model", True
     for folder in ("tasks", "models", "index"):
         for file in _listed(directory / folder):
-            if _LEFT.fullmatch(file.name) and time.time() - file.lstat().st_mtime > STALE_SECONDS:
+            if _LEFT.fullmatch(file.name) and _age(file) > STALE_SECONDS:
                 yield file, "it was left by a writer that was stopped", True
+
+
+def _age(file: Path) -> float:
+    """Seconds since it was written; 0 if it is not there any more."""
+    try:
+        return time.time() - file.lstat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _listed(folder: Path) -> list[Path]:

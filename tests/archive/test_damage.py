@@ -8,6 +8,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from sklearn.svm import SVC
 
 from sktransfer.archive import Archive, NewerFormatError, RecordError, _checksum, _files, _reader
 from sktransfer.archive._format import task_to_record
@@ -163,3 +164,34 @@ def test_reopened(archive, make_task):
     """A second object on the directory sees the same."""
     archive.append(make_task(id="one"))
     assert list(Archive(str(archive.path))) == list(archive)
+
+
+def test_sizes_around_a_frame_of_pickle():
+    """pickle begins a new frame after 64 KiB, which may fall between the checksum's name and its value."""
+    for size in range(65_440, 65_560):
+        data = _files.dump({"text": "x" * size})
+        assert _checksum.is_sealed(data)
+        assert _reader.loads_plain(data) == {"text": "x" * size}
+        with pytest.raises(ValueError, match="checksum"):
+            _reader.loads_plain(data.replace(b"xxx", b"xyx", 1))
+        parts = _files.dump({"a": "x" * 100, "b": "x" * (size - 150), "c": 1})
+        assert _reader.loads_plain(parts)["c"] == 1
+
+
+def test_a_record_damaged_after_it_was_listed(tmp_path, make_task):
+    """It is said, and the search goes on."""
+    archive = Archive(tmp_path / "past")
+    archive.append(make_task(id="one", estimator=SVC()))
+    archive.append(make_task(id="two", estimator=SVC()))
+    selection = archive.select()
+    file = archive.path / "tasks" / "one.joblib"
+    facts = file.stat()
+    file.write_bytes(file.read_bytes()[:100])
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    with pytest.warns(UserWarning, match=r"Skipped.*one\.joblib"):
+        assert [task.id for task in selection.loaded().tasks] == ["two"]
+
+
+def test_append_does_not_depend_on_the_index(archive, make_task, monkeypatch):
+    monkeypatch.setattr("sktransfer.archive._archive.note", lambda *_: 1 / 0)
+    assert archive.append(make_task(id="one")) == "one"

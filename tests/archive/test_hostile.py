@@ -1,6 +1,7 @@
 """Hostile files in every place that is read: nothing runs, nothing grows, nothing is written outside."""
 
 import io
+import json
 import pickle
 import struct
 import tracemalloc
@@ -11,7 +12,7 @@ import joblib
 import numpy as np
 import pytest
 
-from sktransfer.archive import Archive, RecordError, _files, _reader
+from sktransfer.archive import Archive, RecordError, _files, _journal, _reader
 from sktransfer.archive._format import task_to_record
 from sktransfer.space import Space
 from sktransfer.task import Task
@@ -108,7 +109,7 @@ SLOW = "ten million nested lists"  # refused only after millions of steps: looke
 def test_ten_million_nested_lists(monkeypatch):
     """Refused before anything is made of them."""
     monkeypatch.setattr(_reader, "_PlainUnpickler", lambda file: pytest.fail("it was unpickled"))
-    with pytest.raises(ValueError, match="more than 4000000 operations"):
+    with pytest.raises(ValueError, match="which no record"):
         _reader.loads_plain(RECORDS[SLOW](None))
 
 
@@ -135,6 +136,50 @@ def test_record(guarded, tmp_path, name):
         assert guarded.verify() == []
         assert [task.id for task in guarded.select().tasks] == ["good"]
     assert not (tmp_path / "marker").exists()
+
+
+def filled(operation, n):
+    """A well-formed stream with very many operations of a kind."""
+    return START + b"]\x94(" + operation * n + b"e."
+
+
+@pytest.mark.parametrize("n", [_reader.MAX_NUMBERS - 10, 10**7])
+@pytest.mark.parametrize("operation", [b"N", b"K\x05", b"M\x05\x05", b"G" + b"\x40" * 8, b"]\x94", b"}\x94"])
+def test_as_much_memory_as_the_bounds_allow(guarded, operation, n):
+    few = operation[:1] in b"]}"
+    data = filled(
+        operation,
+        min(_reader.MAX_STEPS - 10 if few and n < 10**7 else n, _reader.MAX_BYTES // len(operation) - 9),
+    )
+    file = guarded.path / "tasks" / "bad.joblib"
+    file.write_bytes(data)
+    with pytest.warns(UserWarning, match="Skipped"):
+        assert [task.id for task in guarded] == ["good"]
+
+
+@pytest.mark.parametrize("score", ["1" + "0" * 400, "1" + "0" * 30])
+def test_journal_with_numbers_beyond_all_bounds(guarded, score):
+    trial = '{"params":{},"score":!,"std":0.0,"fit_time":0.0,"status":"ok","metrics":{}}'.replace("!", score)
+    task = {name: value for name, value in sound("bad").items() if name not in ("trials", "complete")}
+    lines = [json.dumps({"journal": 1, "task": task}), '{"n":0,"trial":' + trial + "}"]
+    (guarded.path / "running").mkdir()
+    file = guarded.path / "running" / "bad.jsonl"
+    file.write_bytes(b"\n".join(_journal._checksum(line.encode()) + b" " + line.encode() for line in lines))
+    assert [task.id for task in guarded.select().tasks] == ["good"]
+
+
+def test_an_index_that_is_a_file_or_too_deep(guarded):
+    (guarded.path / "index").write_bytes(b"nothing")
+    assert [task.id for task in guarded.select().tasks] == ["good"]
+    (guarded.path / "index").unlink()
+    (guarded.path / "index").mkdir()
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    stream = START + b"]\x94" * 10**5 + b"a" * (10**5 - 1) + b"."
+    assert len(stream) < _reader.MAX_BYTES and deep
+    (guarded.path / "index" / "heads.joblib").write_bytes(stream)
+    assert [task.id for task in guarded.select().tasks] == ["good"]
 
 
 def test_link_to_a_record_elsewhere(guarded, tmp_path):

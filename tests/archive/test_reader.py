@@ -225,7 +225,7 @@ def test_bombs_take_no_memory(name):
 def test_large_files_are_not_read(archive, tasks_directory, monkeypatch):
     write_large(tasks_directory / "bad.joblib", None)
     monkeypatch.setattr(_reader, "loads_plain", lambda data: pytest.fail("it was read"))
-    with pytest.raises(RecordError, match="larger than 64 MiB"):
+    with pytest.raises(RecordError, match="larger than 16 MiB"):
         archive["bad"]
 
 

@@ -145,6 +145,17 @@ def test_out_of_reach(make_task, monkeypatch):
     assert len(caught) == 1
 
 
+def test_verify_out_of_reach_keeps_the_copy(make_task, monkeypatch):
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+    archive.append(make_task(id="one"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Remote, "_sizes", lambda self: 1 / 0)
+        with pytest.raises(OSError, match="out of reach"):
+            archive.verify()
+        with pytest.warns(UserWarning, match="local copy"):
+            assert [task.id for task in archive] == ["one"]
+
+
 def test_cannot_be_written(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
 

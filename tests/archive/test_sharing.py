@@ -370,3 +370,38 @@ def test_replace_works_on_what_select_gives(archive, make_task):
     archive.append(make_task(id="one"))
     (task,) = archive.select().tasks
     assert replace(task, id="two").trials == task.trials
+
+
+@pytest.mark.parametrize("choices", [{"names": False}, {"times": False}, {"fingerprints": False}])
+def test_stages_of_one_search_do_not_count_twice_after_an_export(
+    archive, other, make_task, tmp_path, choices
+):
+    archive.append(make_task(id="first", resume={"problem": {}, "continues": []}))
+    trials = [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.5), ({"C": 3.0}, 0.7)]
+    archive.append(make_task(id="second", trials=trials, resume={"problem": {}, "continues": ["first"]}))
+    archive.export(tmp_path / "a.zip", **choices)
+    other.import_(tmp_path / "a.zip")
+    assert [task.n_trials for task in other.select().tasks] == [3]
+
+
+def test_a_fit_that_was_at_work_is_merged_again(archive, other, make_task):
+    whole = make_task(id="one")
+    other.append(replace(whole, trials=whole.trials[:1], complete=False))
+    assert archive.merge(other).added == ("one",)
+    other.remove("one")
+    other.append(whole)
+    assert archive.merge(other).added == ("one",)
+    assert archive["one"] == whole
+    assert archive.merge(other).known == ("one",)
+
+
+def test_merge_with_itself(archive, make_task):
+    archive.append(make_task())
+    with pytest.raises(ValueError, match="itself"):
+        archive.merge(archive.path)
+
+
+def test_one_bad_task_does_not_stop_an_export(archive, make_task, tmp_path):
+    archive.append(make_task(id="odd", profile={"enclosing": 5}))
+    archive.append(make_task(id="good"))
+    assert archive.export(tmp_path / "a.zip") == 2
