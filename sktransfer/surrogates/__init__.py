@@ -28,12 +28,13 @@ _CLASSES = {
     "Random": "random",
     "SCoT": "scot",
     "TST": "tst",
+    "TaskPrior": "task_prior",
     "WarmStart": "warm_start",
 }
 
 REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "ablr": ("ABLR", {}),
-    "auto": ("WarmStart", {}),
+    "auto": ("TaskPrior", {}),
     "bohamiann": ("Bohamiann", {}),
     "box": ("Box", {}),
     "common-surface": ("CommonSurface", {}),
@@ -53,6 +54,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "random": ("Random", {}),
     "rgpe": ("RGPE", {}),
     "scot": ("SCoT", {}),
+    "task-prior": ("TaskPrior", {}),
     "tst": ("TST", {}),
     "warm-start": ("WarmStart", {}),
 }
@@ -78,6 +80,7 @@ __all__ = [
     "Region",
     "SCoT",
     "Surrogate",
+    "TaskPrior",
     "WarmStart",
     "check_surrogate",
     "make_surrogate",

@@ -28,13 +28,8 @@ def discordance(f: np.ndarray, z: np.ndarray) -> np.ndarray:
     return ((below != (z[:, None] < z)) & (z[:, None] != z)).sum(axis=(-2, -1))
 
 
-class TaskEnsemble(MetaSurrogate):
-    """Base of the ensembles; a subclass gives the weights and says which variances count.
-
-    Where there are more than `max_tasks` past tasks, those are listened to whose means put the target's
-    trials in order with the fewest mistakes; of equals, before the second trial of all, those with the
-    most trials.
-    """
+class TaskProcesses(MetaSurrogate):
+    """Base of the surrogates that begin with a process for each past task."""
 
     kernel: str
     max_tasks: int
@@ -67,7 +62,7 @@ class TaskEnsemble(MetaSurrogate):
 
     def _earlier(self, warm_from: Surrogate | None) -> dict[bytes, np.ndarray]:
         """Hyperparameters that are known already, by the trials that they were fitted to."""
-        if not isinstance(warm_from, TaskEnsemble) or warm_from.kernel != self.kernel:
+        if not isinstance(warm_from, TaskProcesses) or warm_from.kernel != self.kernel:
             return {}
         old = warm_from.learned_
         if "h" not in old or old["h"].shape[1] != self.past_.theta.shape[1] + 2:
@@ -81,6 +76,15 @@ class TaskEnsemble(MetaSurrogate):
             theta, z, real = padded(self.past_, self.learned_["kept"])
             self._made = TaskGPs(theta, z, real, self.learned_["h"], self.past_.categorical, self.kernel)
         return self._made
+
+
+class TaskEnsemble(TaskProcesses):
+    """Base of the ensembles; a subclass gives the weights and says which variances count.
+
+    Where there are more than `max_tasks` past tasks, those are listened to whose means put the target's
+    trials in order with the fewest mistakes; of equals, before the second trial of all, those with the
+    most trials.
+    """
 
     # -- the target ----------------------------------------------------------------------------
 

@@ -7,7 +7,19 @@ from sktransfer.surrogates import make_surrogate
 from tests.surrogates.transferring import past_tasks, score, search, target
 
 # dist-gp and dist-blr, which need data to compare, are in test_joint.
-NAMES = ["ablr", "box", "common-surface", "copula-gp", "copula-ts", "dklm", "fsbo", "rgpe", "scot", "tst"]
+NAMES = [
+    "ablr",
+    "box",
+    "common-surface",
+    "copula-gp",
+    "copula-ts",
+    "dklm",
+    "fsbo",
+    "rgpe",
+    "scot",
+    "task-prior",
+    "tst",
+]
 SEEDS = (0, 1, 2)
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,230 @@
+"""`TaskPrior`: past tasks as draws from the prior that the target is drawn from; what "auto" stands for.
+
+Notation: m past tasks that are listened to, mu_i(theta) the mean of the process on the trials of task i, on
+the scale of its standardised scores; w (m,) weights that sum to 1, by how alike the data are.
+
+    prior mean   mu(theta) = sum_i w_i mu_i(theta)
+    covariance   S(theta, theta') = c sum_i w_i (mu_i - mu)(theta) (mu_i - mu)(theta') + r k(theta, theta')
+
+with c = 1 / (1 - sum w²), the correction of a weighted covariance, and k a Matérn kernel for what no past
+task shows. It is the prior of  f = mu + sum_i a_i sqrt(c w_i) (mu_i - mu) + residual,  a_i ~ N(0, 1).  Given
+the target's trials, it finds out which past tasks the target is like, and what it shares with none of them.
+
+    weights      w_i ~ exp(-d_i² / 2 bandwidth²),  d_i the distance of the handcrafted meta-features
+
+Bandwidth, r and the noise are those that foretell past tasks best from the others (leave one out).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from sktransfer._torch import single_thread, tensor
+from sktransfer.encoders import ManualEncoder
+from sktransfer.scores import raise_floor
+from sktransfer.surrogates._conditioned import Conditioned
+from sktransfer.surrogates._ensemble import TaskProcesses
+from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, scaled_distances
+from sktransfer.surrogates._guarded import Guarded, guard
+from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+
+BANDWIDTHS = np.array([0.15, 0.3, 0.6, 1.2, 100.0])
+"""In units of the median distance of two past tasks; the last one: all tasks count alike."""
+
+RESIDUALS = np.array([0.03, 0.1, 0.3, 1.0])
+NOISES = np.array([0.001, 0.01, 0.1])
+UNTRIED = (1.2, 0.3, 0.01)
+"""Bandwidth, residual and noise where there are too few past tasks to learn them from."""
+
+_JUDGED = 40  # past tasks that the settings are judged by
+_ENCODER = ("names", "low", "high")
+
+
+class TaskPrior(TaskProcesses):
+    """A Gaussian process whose prior mean and covariance are those of the past tasks, seen as functions.
+
+    Each past task is a process on its own trials. Their weighted mean is where the target is expected, their
+    covariance how it may differ: where past tasks differ together, one trial of the target tells much about
+    the others. So the first trials are unlike each other in a way that the past made out to matter, and what
+    the target does not share with any past task is left to an ordinary kernel. The weights come from the
+    meta-features of the data. A guard weighs the whole against a plain GP by how well each foretold the
+    target's trials.
+
+    Training fits a process to each past task, once: O(m N³) for m tasks of N trials. A proposal asks the
+    `max_tasks` past tasks whose data are most alike. Without a past it is a plain GP; past tasks of which no
+    data are known count alike. To be preferred as long as nothing speaks for another.
+
+    Parameters
+    ----------
+    max_tasks : int
+        Past tasks that are listened to.
+    max_trials : int
+        Trials that a past task's process is made of; of more, the most telling.
+    guard : bool
+        Whether the prior is weighed against a plain GP.
+    kernel, n_initial
+        As in `GP`; `n_initial` counts only without a past.
+
+    Examples
+    --------
+    >>> from sktransfer.surrogates import EncodedTask
+    >>> theta, number = np.linspace(0, 1, 7)[:, None], np.array([False])
+    >>> past = [EncodedTask(theta, -((theta[:, 0] - best) ** 2), number) for best in (0.6, 0.7, 0.8)]
+    >>> nothing_yet = EncodedTask(np.empty((0, 1)), np.empty(0), number)
+    >>> mean, _ = TaskPrior().fit(past).posterior(nothing_yet).predict(theta)
+    >>> float(theta[mean.argmax(), 0].round(2))
+    0.67
+    """
+
+    alone: ClassVar[str] = ""  # the default: on a fresh machine there is nothing to warn of
+
+    def __init__(
+        self,
+        max_tasks: int = 30,
+        max_trials: int = 50,
+        guard: bool = True,
+        kernel: str = "matern52",
+        n_initial: int = 4,
+    ):
+        self.max_tasks = max_tasks
+        self.max_trials = max_trials
+        self.guard = guard
+        self.kernel = kernel
+        self.n_initial = n_initial
+
+    def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
+        super()._train(tasks, warm_from)
+        profiles = [task.profile for task in tasks]
+        encoder = ManualEncoder().fit(profiles)
+        psi = encoder.transform(profiles)
+        squares = ((psi[:, None] - psi) ** 2).sum(-1)
+        apart = squares[~np.eye(len(psi), dtype=bool)]
+        unit = float(np.median(apart)) if len(apart) else 0.0
+        known = np.array([profile is not None for profile in profiles])
+        self.learned_ |= {f"encoder.{name}": value for name, value in encoder.constants().items()}
+        self.learned_ |= {"psi": psi, "unit": np.array(unit or 1.0), "known": known}
+        self.learned_["settings"] = self._settings(squares / (unit or 1.0))
+
+    def _settings(self, squares: np.ndarray) -> np.ndarray:
+        """Bandwidth, residual and noise by which past tasks foretell each other best."""
+        m = len(self.past_)
+        if m < 3:
+            return np.array(UNTRIED)
+        found = np.zeros((len(BANDWIDTHS), len(RESIDUALS), len(NOISES)))
+        for task in np.unique(np.linspace(0, m - 1, min(m, _JUDGED)).astype(int)):
+            others = np.argsort(squares[task] + np.where(np.arange(m) == task, np.inf, 0), kind="stable")
+            found += self._foretold(task, others[: min(m - 1, self.max_tasks)], squares[task])
+        best = np.unravel_index(found.argmax(), found.shape)
+        return np.array([values[i] for values, i in zip((BANDWIDTHS, RESIDUALS, NOISES), best, strict=True)])
+
+    def _foretold(self, task: int, others: np.ndarray, squares: np.ndarray) -> np.ndarray:
+        """Log density per trial of a past task, its level integrated out, for each of the settings."""
+        rows = np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
+        theta, z = self.past_.theta[rows], self.past_.z[rows]
+        F = self._processes.take(others).mean(theta)
+        weights = [_weights(squares[others], bandwidth) for bandwidth in BANDWIDTHS]
+        parts = [_deviations(w, F) for w in weights]
+        S = np.array([D.T @ D for D in parts])[:, None, None]
+        k = _kernel(self, theta, theta, np.exp(self.learned_["h"][others, :-2].mean(axis=0)))
+        noise = (NOISES[:, None, None] + 1e-8) * np.eye(len(z))
+        L = np.linalg.cholesky(S + RESIDUALS[:, None, None, None] * k + noise)
+        columns = np.array([np.column_stack([z - w @ F, np.ones(len(z))]) for w in weights])[:, None, None]
+        white = np.linalg.solve(L, np.broadcast_to(columns, (*L.shape[:-1], 2)))
+        products = white.swapaxes(-1, -2) @ white
+        information = products[..., 1, 1]
+        square = products[..., 0, 0] - products[..., 0, 1] ** 2 / information
+        log_det = 2 * np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(-1) + np.log(information)
+        return -0.5 * (square + log_det) / len(z)
+
+    # -- the target ----------------------------------------------------------------------------
+
+    def _listened_to(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the past tasks whose data are most alike, and their weights; (K,), (K,)."""
+        learned = self.learned_
+        squares = np.zeros(len(self.past_))
+        if target.profile is not None:
+            encoder = ManualEncoder()
+            encoder.restore({name: learned[f"encoder.{name}"] for name in _ENCODER})
+            psi = encoder.transform([target.profile])[0]
+            squares = ((learned["psi"] - psi) ** 2).sum(-1) / learned["unit"]
+            if learned["known"].any():  # as far as the typical task that is known: neither alike nor not
+                squares = np.where(learned["known"], squares, np.median(squares[learned["known"]]))
+        order = np.lexsort((-self._processes.sizes, squares))[: self.max_tasks]
+        return np.sort(order), _weights(squares[np.sort(order)], learned["settings"][0])
+
+    def posterior(self, target: EncodedTask) -> Posterior:
+        """The prior, conditioned on the target's trials, and weighed against a GP on these alone."""
+        alone = self.alone_.posterior(target)
+        assert isinstance(alone, GaussianProcess)
+        if not self._has_past:
+            return alone
+        numbers, weights = self._listened_to(target)
+        shares = np.zeros(len(self.past_))
+        shares[numbers] = weights * len(weights)
+        level = self.past_.level(shares, shares > 0, shared=False)
+        y = raise_floor(target.z)
+        belief = Conditioned(_Prior(self, numbers, weights), target.theta, y, level)
+        if not len(y) or not self.guard:
+            return belief
+        return guard(belief, alone, target.theta, y, level)
+
+    def similarity(self, target: EncodedTask) -> np.ndarray:
+        """The weight of each past task, as a share of the largest, times that of the past as a whole."""
+        alike = np.zeros(len(self.past_))
+        if self._has_past:
+            numbers, weights = self._listened_to(target)
+            belief = self.posterior(target)
+            whole = belief.weight if isinstance(belief, Guarded) else 1.0
+            alike[numbers] = whole * weights / weights.max()
+        return self._placed(alike)
+
+    def basis(self, target: EncodedTask) -> list[str]:
+        """What each past task was compared by."""
+        words = [f"left out: {self.max_tasks} others are more alike"] * len(self.past_)
+        for number in self._listened_to(target)[0] if self._has_past else ():
+            known = target.profile is not None and self.learned_["known"][number]
+            words[number] = (
+                f"{len(self.learned_['encoder.names'])} meta-features" if known else "its trials alone"
+            )
+        return self._placed_words(words)
+
+
+def _weights(squares: np.ndarray, bandwidth: float) -> np.ndarray:
+    """Weights that sum to 1, from squared distances; the nearest counts most, however far it is."""
+    w = np.exp(-0.5 * (squares - squares.min()) / bandwidth**2)
+    return w / w.sum()
+
+
+def _deviations(w: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """sqrt(c w_i) (mu_i - mu), whose products are the covariance; (m,), (m, n) -> (m, n)."""
+    c = 1 / max(1 - w @ w, 0.1)
+    return np.sqrt(c * w)[:, None] * (F - w @ F)
+
+
+def _kernel(model: TaskPrior, A: np.ndarray, B: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    with single_thread():
+        squares = scaled_distances(tensor(A), tensor(B), tensor(lengths**-2.0), model.past_.categorical)
+        return KERNELS[model.kernel](squares).numpy()
+
+
+class _Prior:
+    """The prior at one data set, as `Conditioned` takes it."""
+
+    def __init__(self, model: TaskPrior, numbers: np.ndarray, weights: np.ndarray):
+        self._model, self._w = model, weights
+        self._processes = model._processes.take(numbers)
+        _, self._residual, self.noise = map(float, model.learned_["settings"])
+        self._lengths = np.exp(weights @ model.learned_["h"][numbers, :-2])
+        self._anchors: tuple[np.ndarray, np.ndarray] | None = None
+
+    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        F = self._processes.mean(theta)
+        if self._anchors is None or self._anchors[0] is not anchors:
+            G = F if theta is anchors else self._processes.mean(anchors)
+            self._anchors = anchors, _deviations(self._w, G)
+        D = _deviations(self._w, F)
+        residual = self._residual * _kernel(self._model, theta, anchors, self._lengths)
+        return self._w @ F, (D * D).sum(axis=0) + self._residual, D.T @ self._anchors[1] + residual

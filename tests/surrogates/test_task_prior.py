@@ -1,0 +1,143 @@
+"""`TaskPrior`: past tasks as draws from a prior; its covariance, its weights, what it learns, its guard."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from sktransfer import profile
+from sktransfer.surrogates import EncodedTask, TaskPrior
+from sktransfer.surrogates._guarded import Guarded
+from sktransfer.surrogates.task_prior import UNTRIED, _deviations, _Prior, _weights
+
+NUMBERS = np.array([False, False])
+GRID = np.stack(np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), -1).reshape(-1, 2)
+RNG = np.random.default_rng(0)
+SMALL = profile(RNG.normal(size=(30, 3)), np.arange(30) % 2)
+LARGE = profile(RNG.normal(size=(900, 12)), np.arange(900) % 5)
+
+
+def bump(theta, best):
+    return -(((theta - best) ** 2).sum(axis=1))
+
+
+def task(best, n=25, data=None, seed=0, scale=1.0, id=""):
+    theta = np.random.default_rng([seed, int(1000 * best[0])]).random((n, 2))
+    return EncodedTask(theta, scale * bump(theta, best), NUMBERS, profile=data, id=id)
+
+
+def target(best=(0.5, 0.5), n=0, data=None, seed=9):
+    theta = np.random.default_rng(seed).random((n, 2))
+    return EncodedTask(theta, bump(theta, best), NUMBERS, profile=data)
+
+
+def best_guess(model, target):
+    return GRID[model.posterior(target).predict(GRID)[0].argmax()]
+
+
+def test_weights_and_deviations():
+    w = _weights(np.array([0.0, 1.0, 4.0]), 1.0)
+    np.testing.assert_allclose(w, np.exp([0, -0.5, -2]) / np.exp([0, -0.5, -2]).sum())
+    np.testing.assert_allclose(_weights(np.array([5.0, 9.0]), 1e3), [0.5, 0.5], rtol=1e-4)
+    F = RNG.normal(size=(3, 4))
+    D = _deviations(w, F)
+    expected = np.cov(F, rowvar=False, aweights=w, ddof=1)  # numpy's correction of a weighted covariance
+    np.testing.assert_allclose(D.T @ D, expected, atol=1e-12)
+
+
+def test_the_prior_is_that_of_its_formula():
+    model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
+    numbers, w = model._listened_to(target())
+    prior = _Prior(model, numbers, w)
+    mean, variance, covariance = prior.moments(GRID, GRID[:5])
+    F = model._processes.mean(GRID)
+    np.testing.assert_allclose(mean, w @ F)
+    D = F - w @ F
+    between = (D * w[:, None]).T @ D[:, :5] / (1 - w @ w)
+    residual = covariance - between
+    r = model.learned_["settings"][1]
+    np.testing.assert_allclose(np.diag(residual[:5]), r, rtol=1e-9)
+    assert residual.max() <= r * (1 + 1e-9)
+    np.testing.assert_allclose(variance[:5], np.diag(covariance[:5]), rtol=1e-9)
+
+
+def test_one_trial_tells_which_past_task_the_target_is_like():
+    """Two kinds of past tasks; a single trial, on one kind's peak, moves the belief far away from it."""
+    past = [task((0.1, y), seed=i) for i, y in enumerate((0.4, 0.5, 0.6))]
+    past += [task((0.9, y), seed=i) for i, y in enumerate((0.4, 0.5, 0.6))]
+    model = TaskPrior(guard=False).fit(past)
+    for best, other in ((0.1, 0.9), (0.9, 0.1)):
+        seen = EncodedTask(np.array([[other, 0.5], [best, 0.5]]), np.array([-0.64, -0.0]), NUMBERS)
+        assert abs(best_guess(model, seen)[0] - best) < 0.2
+
+
+def test_alike_data_count_more():
+    near = [task((0.2, 0.2), data=SMALL, seed=i) for i in range(4)]
+    far = [task((0.8, 0.8), data=LARGE, seed=i) for i in range(4)]
+    model = TaskPrior().fit(near + far)
+    np.testing.assert_allclose(best_guess(model, target(data=SMALL)), 0.2, atol=0.13)
+    np.testing.assert_allclose(best_guess(model, target(data=LARGE)), 0.8, atol=0.13)
+    alike = model.similarity(target(data=SMALL))
+    assert alike[:4].min() == 1.0 and alike[4:].max() < 0.5
+
+
+def test_settings_are_learned_from_the_past():
+    rng = np.random.default_rng(0)
+    exact = [task(rng.random(2), seed=i) for i in range(6)]
+    noisy = [replace(each, z=each.z + 0.1 * rng.standard_normal(len(each.z))) for each in exact]
+    noise = [TaskPrior().fit(past).learned_["settings"][2] for past in (exact, noisy)]
+    assert noise == [0.001, 0.1]
+    np.testing.assert_array_equal(TaskPrior().fit([task((0.5, 0.5))]).learned_["settings"], UNTRIED)
+
+
+def test_scales_do_not_matter():
+    one = TaskPrior().fit([task((0.3, 0.7), seed=i) for i in range(4)])
+    other = TaskPrior().fit([task((0.3, 0.7), seed=i, scale=10.0**i) for i in range(4)])
+    assert tuple(best_guess(one, target())) == tuple(best_guess(other, target()))
+
+
+def test_a_true_past_keeps_its_say_and_a_false_one_loses_it():
+    past = [task((0.5, 0.5), seed=i) for i in range(5)]
+    model = TaskPrior().fit(past)
+    true, false = (model.posterior(target(best, n=15)) for best in ((0.5, 0.5), (0.0, 1.0)))
+    assert isinstance(true, Guarded) and true.weight > 0.5
+    assert false.weight < true.weight
+    assert model.similarity(target((0.0, 1.0), n=15)).max() == pytest.approx(false.weight)
+    assert not isinstance(TaskPrior(guard=False).fit(past).posterior(target(n=15)), Guarded)
+
+
+def test_only_the_most_alike_are_asked():
+    past = [task((0.5, 0.5), data=SMALL if i < 3 else LARGE, seed=i, id=str(i)) for i in range(6)]
+    model = TaskPrior(max_tasks=3).fit(past)
+    assert np.flatnonzero(model.similarity(target(data=LARGE))).tolist() == [3, 4, 5]
+    words = model.basis(target(data=LARGE))
+    assert words[0].startswith("left out") and words[3].endswith("meta-features")
+
+
+def test_without_data_all_count_alike():
+    model = TaskPrior().fit([task((0.5, 0.5), data=SMALL), task((0.4, 0.5)), task((0.6, 0.5), data=LARGE)])
+    assert model.similarity(target()).tolist() == [1.0, 1.0, 1.0]
+    assert model.basis(target()) == ["its trials alone"] * 3
+
+
+def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
+    model = TaskPrior().fit([])
+    assert not recwarn.list and model.n_initial_ == 4
+    expected = model.alone_.posterior(target(n=6)).predict(GRID)
+    np.testing.assert_array_equal(model.posterior(target(n=6)).predict(GRID), expected)
+
+
+def test_state_round_trip():
+    model = TaskPrior().fit([task((0.3, 0.6), data=SMALL), task((0.4, 0.5), data=LARGE), task((0.6, 0.5))])
+    again = clone(model).from_state(model.state())
+    for seen in (target(data=SMALL), target(n=5, data=LARGE)):
+        np.testing.assert_array_equal(
+            again.posterior(seen).predict(GRID), model.posterior(seen).predict(GRID)
+        )
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "cubic")])
+def test_parameters_are_checked(name, value):
+    with pytest.raises(ValueError, match=name):
+        TaskPrior(**{name: value}).fit([])
