@@ -48,8 +48,8 @@ class TransferSearchCV(BaseSearchCV):
         Where past tunings are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory); None neither reads nor writes.
     surrogate : str or Surrogate, default="auto"
-        The model that proposes: "auto", "warm-start", "dist-gp", "dist-blr", "gp", "random", ..., or an
-        instance; see docs/surrogates.md.
+        The model that proposes: "auto" (which is "task-prior"), "dist-gp", "copula-gp", "gp", "random", ...,
+        or an instance; see docs/surrogates.md.
     batch_size : int or None, default=None
         Configurations proposed at a time. None takes the smallest number that keeps `n_jobs` workers
         busy; a model-based search depends on it, so fix it where results must not depend on `n_jobs`.

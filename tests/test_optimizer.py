@@ -244,7 +244,7 @@ def test_past_with_one_parameter_more_and_other_bounds():
         {"a": uniform(0, 2), "b": uniform(0, 1), "extra": [1, 2, 3]},
         [({"a": 1.7, "b": 0.5, "extra": 2}, 1.0), ({"a": 0.2, "b": 0.2, "extra": 1}, 0.5)],
     )
-    [params] = TransferOptimizer(SPACE, [past], random_state=0).ask()
+    [params] = TransferOptimizer(SPACE, [past], surrogate="warm-start", random_state=0).ask()
     assert params == {"a": 1.0, "b": 0.5}  # the nearest that exists today
 
 

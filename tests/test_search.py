@@ -34,7 +34,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.fixes import parse_version
 
 from sktransfer import Archive, Space, TransferSearchCV
-from sktransfer.surrogates import GP, WarmStart
+from sktransfer.surrogates import GP, TaskPrior, WarmStart
 
 X, y = load_iris(return_X_y=True)
 SPACE = {"C": loguniform(1e-2, 1e2), "gamma": loguniform(1e-3, 1e1)}
@@ -504,7 +504,7 @@ def test_each_fit_adds_a_record_and_the_next_starts_from_it(tmp_path):
     assert task.trials[0].params == first.cv_results_["params"][0]
 
     wine = load_wine(return_X_y=True)
-    second = search(archive=str(tmp_path)).fit(*wine)
+    second = search(archive=str(tmp_path), surrogate="warm-start").fit(*wine)
     assert second.cv_results_["params"][0] == pytest.approx(first.best_params_)
     assert second.cv_results_["origin"][0] == f"task {first.task_id_}"
     [source] = second.source_tasks_
@@ -553,7 +553,8 @@ def test_a_pipeline_learns_from_the_bare_estimator(tmp_path):
         "clf__shrinking": [True, False],
     }
     pipe = sklearn.pipeline.Pipeline([("scale", StandardScaler()), ("clf", SVC())])
-    fitted = search(space, estimator=pipe, archive=tmp_path).fit(*load_wine(return_X_y=True))
+    made = search(space, estimator=pipe, archive=tmp_path, surrogate="warm-start")
+    fitted = made.fit(*load_wine(return_X_y=True))
     first = fitted.cv_results_["params"][0]
     assert first["clf__C"] == pytest.approx(bare.best_params_["C"])
     assert first["clf__shrinking"] is True
@@ -572,7 +573,7 @@ def watched_cross_validation(archive, outer, scaled=False):
             seen.append(self.source_tasks_)
             return self
 
-    watched = Watched(SVC(), SPACE, n_iter=5, archive=archive, random_state=0)
+    watched = Watched(SVC(), SPACE, n_iter=5, archive=archive, surrogate="warm-start", random_state=0)
     model = make_pipeline(StandardScaler(), watched) if scaled else watched
     return cross_val_score(model, *NO_ROW_TWICE, cv=KFold(outer, shuffle=True, random_state=0)), seen
 
@@ -678,7 +679,7 @@ def test_a_broken_archive_profile_or_surrogate_costs_a_warning(tmp_path, monkeyp
             assert search(archive=tmp_path / "b").fit(X, y).best_score_ > 0.9
     search(archive=tmp_path / "c").fit(*load_wine(return_X_y=True))
     with monkeypatch.context() as patch:
-        patch.setattr(WarmStart, "similarity", broken)
+        patch.setattr(TaskPrior, "similarity", broken)
         with pytest.warns(UserWarning, match="similar"):
             assert search(archive=tmp_path / "c").fit(X, y).best_score_ > 0.9
     with monkeypatch.context() as patch:

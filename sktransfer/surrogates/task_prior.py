@@ -166,10 +166,12 @@ class TaskPrior(TaskProcesses):
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, shared=False)
         y = raise_floor(target.z)
-        belief = Conditioned(_Prior(self, numbers, weights), target.theta, y, level)
+        told = np.isfinite(y)  # before the first success, failures have no score to be worse than
+        theta, y = target.theta[told], y[told]
+        belief = Conditioned(_Prior(self, numbers, weights), theta, y, level)
         if not len(y) or not self.guard:
             return belief
-        return guard(belief, alone, target.theta, y, level)
+        return guard(belief, alone, theta, y, level)
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """The weight of each past task, as a share of the largest, times that of the past as a whole."""

@@ -131,7 +131,8 @@ def test_the_nearest_tasks_come_first():
         task_with_best_at(0.2, 0.2, data_like(100, 0.1, 2), "near"),
         task_with_best_at(0.5, 0.5, None, "unknown"),
     ]
-    optimizer = TransferOptimizer(SPACE, tasks, profile=data_like(110, 0.1, 3), random_state=0)
+    today = data_like(110, 0.1, 3)
+    optimizer = TransferOptimizer(SPACE, tasks, profile=today, surrogate="warm-start", random_state=0)
     first = optimizer.propose(3)
     assert [p.origin for p in first] == ["task near", "task far", "task unknown"]
     assert first[0].params == pytest.approx({"a": 0.2, "b": 0.2})
