@@ -1,7 +1,7 @@
 """Makes the starter archive: trials of many estimators on many data sets.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.build_starter --jobs 2      # about three hours on two cores
-    python -m benchmarks.build_starter --pack                          # what is there so far, into the package
+    OMP_NUM_THREADS=1 python -m benchmarks.build_starter --jobs 2    # about three hours on two cores
+    python -m benchmarks.build_starter --pack                        # what there is, into the package
 
 A cell is a data set, an estimator of `starter_spaces`, and whether a StandardScaler comes first; it is one
 record in the archive of the work folder. Cells that are there are skipped, so an interrupted run goes on,
@@ -10,8 +10,8 @@ and one with a new data set or estimator does just that. Cheap cells come first,
 Categories are codes in alphabetical order: trees and neighbours read them as they are, and columns stay
 columns, which one-hot would multiply. Scores are means of three folds. Half of the trials fill the space: ten
 are the same for all data sets, so that these can be compared point by point, and ten the cell's own, so that
-together they cover it. The other half is proposed by the package's own Gaussian process. A trial that takes too
-long counts as failed.
+together they cover it. The other half is proposed by the package's own Gaussian process. A trial that takes
+too long counts as failed.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ from benchmarks.starter_scores import score_classifier, score_regressor
 from benchmarks.starter_spaces import Branch, Spec, specs
 from sktransfer import Archive, DatasetProfile, Space, Task, TransferOptimizer, Trial, profile
 from sktransfer.archive import library_versions
+from sktransfer.archive._files import PACKAGED_STARTER
+from sktransfer.archive._starter import pack
 from sktransfer.surrogates.gp import GP
 
 WORK = Path(__file__).parent / ".work" / "starter"
@@ -271,6 +273,14 @@ def run(
         print(f"{number}/{len(todo)} {line}; {time.time() - begun:.0f} s in all", flush=True)
 
 
+def pack_all(work: Path, folder: Path) -> None:
+    """Write every record that taught something as the starter archive."""
+    tasks = [task for task in Archive(work, readonly=True) if task.succeeded]
+    pack(tasks, folder)
+    size = sum(file.stat().st_size for file in folder.glob("*.joblib"))
+    print(f"{len(tasks)} tasks, {size / 1e6:.1f} MB in {folder}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -281,7 +291,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=Numbers.seconds, help="that a trial may take")
     parser.add_argument("--estimators", nargs="+", help="class names; all by default")
     parser.add_argument("--extras", action="store_true", help="LightGBM and XGBoost as well")
+    parser.add_argument(
+        "--pack",
+        nargs="?",
+        type=Path,
+        const=PACKAGED_STARTER,
+        help="only write the records as the starter archive, to the package or to this folder",
+    )
     options = parser.parse_args()
+    if options.pack:
+        pack_all(options.work, options.pack)
+        return
     numbers = Numbers(seconds=options.seconds)
     folder = data_folder(options.data)
     run(folder, options.work, options.jobs, numbers, options.extras, options.estimators)
