@@ -5,6 +5,7 @@ from sktransfer.archive._errors import NewerFormatError, RecordError
 from sktransfer.archive._format import library_versions
 from sktransfer.archive._select import Selection, check_overlap
 from sktransfer.archive._share import Received
+from sktransfer.archive._starter import Starter, starter_folder
 from sktransfer.archive._verify import Finding
 
 __all__ = [
@@ -14,6 +15,8 @@ __all__ = [
     "Received",
     "RecordError",
     "Selection",
+    "Starter",
     "check_overlap",
     "library_versions",
+    "starter_folder",
 ]

@@ -35,6 +35,11 @@ PREFIX = "starter"
 CONTENTS, PROFILES = "contents", "profiles"
 
 
+def starter_folder() -> Path:
+    """Where the starter archive is, also if searches are to do without it."""
+    return _files.starter_directory() or _files.PACKAGED_STARTER
+
+
 class Starter:
     """The tasks in a folder that `pack` made.
 
@@ -65,9 +70,7 @@ class Starter:
         """
         if estimator not in self.estimators:
             return ()
-        found = _tasks_of(*(self._checked(name) for name in (estimator, PROFILES)))
-        alike = tuple(task for task in found if is_scaled(task.space) is scaled)
-        return alike or found
+        return _tasks_of(*(self._checked(name) for name in (estimator, PROFILES)), scaled)
 
     def get(self, id: str) -> Task | None:
         """The task of this id, if there is one."""
@@ -108,14 +111,19 @@ def _read(path: Path, size: int, time: int) -> Any:
     return content
 
 
-@lru_cache(maxsize=8)
-def _tasks_of(file: tuple[Path, int, int], profiles_file: tuple[Path, int, int]) -> tuple[Task, ...]:
+@lru_cache(maxsize=16)
+def _tasks_of(
+    file: tuple[Path, int, int], profiles_file: tuple[Path, int, int], scaled: bool | None
+) -> tuple[Task, ...]:
     """The tasks in a file, each with the profile of its data."""
     content, profiles = _read(*file), _read(*profiles_file)["profiles"]
     try:
+        parts = dict(enumerate(content["parts"]))
+        alike = {place: part for place, part in parts.items() if is_scaled(part["space"]) is scaled}
+        parts = alike or parts
         records = [
             {
-                **content["parts"][entry["part"]],
+                **parts[entry["part"]],
                 "id": entry["id"],
                 "created": entry["created"],
                 "profile": profiles[entry["data"]],
@@ -124,6 +132,7 @@ def _tasks_of(file: tuple[Path, int, int], profiles_file: tuple[Path, int, int])
                 "format": content["format"],
             }
             for entry in content["tasks"]
+            if entry["part"] in parts
         ]
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise RecordError(file[0], f"it is damaged ({error!r})") from None
