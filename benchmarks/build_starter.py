@@ -23,7 +23,7 @@ import threading
 import time
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -268,8 +268,13 @@ def run(
     todo = [cell for cell in cells if cell.id not in archive]
     print(f"{len(cells) - len(todo)} of {len(cells)} cells are there", flush=True)
     begun = time.time()
-    jobs = (delayed(run_cell)(cell, folder, work, numbers, extras) for cell in todo)
-    for number, line in enumerate(Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs), 1):
+    rest = folder, work, numbers, extras
+    if n_jobs == 1:
+        lines: Iterable[str] = (run_cell(cell, *rest) for cell in todo)
+    else:
+        jobs = (delayed(run_cell)(cell, *rest) for cell in todo)
+        lines = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)  # joblib 1.4 or newer
+    for number, line in enumerate(lines, 1):
         print(f"{number}/{len(todo)} {line}; {time.time() - begun:.0f} s in all", flush=True)
 
 

@@ -1,5 +1,7 @@
 """`suggest_space`, from a starter archive in which it is known what is good."""
 
+import shutil
+
 import numpy as np
 import pytest
 from scipy.stats import loguniform, uniform
@@ -27,36 +29,58 @@ BRANCHES = [
 ]
 
 
-def score(params, best_gamma):
+def score(params, best):
+    """Each parameter has one best place; `tol` has none."""
     if params["kernel"] == "linear":
         return -abs(np.log10(params["C"] / 100))
     return (
-        -abs(np.log10(params["C"]))  # best at 1
-        - abs(np.log10(params["gamma"] / best_gamma))
-        - 10 * abs(params["coef0"] - 0.5)
-        - abs(params["degree"] - 4) / 2
-        - 6 * (params["class_weight"] is None)
+        -abs(np.log10(params["C"] / best["C"]))
+        - abs(np.log10(params["gamma"] / best["gamma"]))
+        - 8 * abs(params["coef0"] - best["coef0"])
+        - abs(params["degree"] - best["degree"])
+        - 4 * (params["class_weight"] != best["class_weight"])
     )
 
 
-def task_of(estimator, seed, scaled):
-    whole = make_pipeline(StandardScaler(), estimator) if scaled else estimator
-    prefix = f"{type(estimator).__name__.lower()}__" if scaled else ""
-    spaces = [Space.parse(branch) for branch in BRANCHES]
-    drawn = spaces[0].sample(150, seed) + spaces[1].sample(20, seed)
-    trials = [
-        ({prefix + k: v for k, v in p.items()}, score(p, best_gamma=0.01 if scaled else 1e-4)) for p in drawn
-    ]
+def nearer(params, best):
+    """A configuration on the way to the best one, as a search would try it."""
+    moved = {name: best[name] * (params[name] / best[name]) ** 0.2 for name in ("C", "gamma")}
+    moved["coef0"] = best["coef0"] + 0.2 * (params["coef0"] - best["coef0"])
+    moved["degree"] = best["degree"] + params["degree"] % 3 - 1
+    return {**params, **moved, "class_weight": best["class_weight"]}
+
+
+def task_of(seed, scaled):
+    """Half of the trials anywhere, half near the best place."""
+    best = {
+        "C": 1.0,
+        "gamma": 1e-2 if scaled else 1e-4,
+        "coef0": 0.5,
+        "degree": 3,
+        "class_weight": "balanced",
+    }
+    estimator = make_pipeline(StandardScaler(), SVC()) if scaled else SVC()
+    prefix = "svc__" if scaled else ""
+    rbf, linear = (Space.parse(branch) for branch in BRANCHES)
+    drawn = rbf.sample(80, seed)
+    drawn = drawn[:40] + [nearer(params, best) for params in drawn[40:]] + linear.sample(20, seed)
+    trials = [({prefix + name: v for name, v in p.items()}, score(p, best)) for p in drawn]
     named = [{prefix + name: values for name, values in branch.items()} for branch in BRANCHES]
     X = np.random.default_rng(seed).normal(size=(30, 2))
-    name = f"set-{seed}-{type(estimator).__name__}-{'scaled' if scaled else 'bare'}"
-    return Task.from_trials(named, trials, profile(X, X[:, 0] > 0), estimator=whole, id=name)
+    name = f"set-{seed}-SVC-{'scaled' if scaled else 'bare'}"
+    return Task.from_trials(named, trials, profile(X, X[:, 0] > 0), estimator=estimator, id=name)
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("starter")
+    pack([task_of(seed, scaled) for seed in range(4) for scaled in (False, True)], folder)
+    return folder
 
 
 @pytest.fixture(autouse=True)
-def starter(tmp_path_factory, monkeypatch):
-    folder = tmp_path_factory.mktemp("starter")
-    pack([task_of(SVC(), seed, scaled) for seed in range(4) for scaled in (False, True)], folder)
+def starter(packed, tmp_path, monkeypatch):
+    folder = shutil.copytree(packed, tmp_path / "starter")
     monkeypatch.setenv("SKTRANSFER_STARTER", str(folder))
     return folder
 
@@ -69,7 +93,7 @@ def test_ranges_hold_what_was_good_and_little_else():
     assert space["C"].dist.name in ("loguniform", "reciprocal") and space["coef0"].dist.name == "uniform"
     low, high = space["coef0"].support()
     assert 0 <= low < 0.45 and 0.55 < high <= 1 and low == round(low, 2)
-    assert 4 in space["degree"] and 10 not in space["degree"]
+    assert 3 in space["degree"] and 10 not in space["degree"]
     assert {f"{bound:.3e}"[:5] for bound in (c_low, c_high, g_low, g_high)} <= {"1.000", "5.000"}
 
 
@@ -104,7 +128,7 @@ def test_the_variant_that_the_estimator_is_counts():
 
 
 def test_where_nothing_matters_something_is_searched(starter):
-    task = task_of(SVC(), 0, scaled=False)
+    task = task_of(0, scaled=False)
     flat = [(trial.params, 0.5) for trial in task.trials]
     pack([Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter)
     assert suggest_space(SVC())
