@@ -86,11 +86,10 @@ def _cells(column: Any) -> list[Any]:
     if isinstance(column, dict):
         values = column["values"]
         return [_MISSING if place == GAP else values[int(place)] for place in column["at"].split()]
-    return [_MISSING if cell == GAP else _number(cell) for cell in column.split()]
-
-
-def _number(text: str) -> int | float:
-    return float(text) if any(mark in text for mark in ".en") else int(text)
+    return [
+        float(cell) if "." in cell or "e" in cell or "n" in cell else _MISSING if cell == GAP else int(cell)
+        for cell in column.split()
+    ]
 
 
 def _rows(columns: dict[str, Any], n: int) -> list[dict[str, Any]]:

@@ -8,9 +8,10 @@ archive. No row of any data is in them: profiles are without a sample.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def _tasks_of(
                 **parts[entry["part"]],
                 "id": entry["id"],
                 "created": entry["created"],
-                "profile": profiles[entry["data"]],
+                "profile": _with_hashes(profiles[entry["data"]], _from_text),
                 "trials": columns_to_trials(entry["columns"]),
                 "complete": True,
                 "format": content["format"],
@@ -196,7 +197,7 @@ def _estimator_content(tasks: list[Task], profiles: dict[str, Plain]) -> dict[st
             parts.append(part)
         data, estimator, form = task.id.rsplit("-", 2)
         kind = DatasetProfile.from_dict(task.profile or {}).kind
-        profiles[f"{kind}/{data}"] = _lean(task.profile or {})
+        profiles[f"{kind}/{data}"] = _with_hashes(_lean(task.profile or {}), _to_text)
         columns = trials_to_columns(task.trials)
         # With other trials it is another task: models that were trained on it are cached by its id.
         digest = hashlib.blake2b(repr(columns).encode(), digest_size=4).hexdigest()
@@ -222,3 +223,24 @@ def _lean(profile: Mapping[str, Any]) -> dict[str, Any]:
     if not whole.needs_order:
         lean |= {"ordered_fingerprint": [], "n_ordered": 0}
     return lean | {"enclosing": [_lean(part.to_dict()) for part in whole.enclosing]}
+
+
+# Thousands of hashes are one text each: the reader looks through it at once.
+
+
+def _with_hashes(profile: Mapping[str, Any], translate: Callable[[Any], Plain]) -> dict[str, Any]:
+    """A profile with its hashes, also those of the data around, translated."""
+    hashes = {name: translate(value) for name, value in profile.items() if name.endswith("fingerprint")}
+    return {
+        **profile,
+        **hashes,
+        "enclosing": [_with_hashes(part, translate) for part in profile["enclosing"]],
+    }
+
+
+def _to_text(hashes: list[int]) -> str:
+    return base64.b64encode(np.array(hashes, dtype="<u8").tobytes()).decode()
+
+
+def _from_text(text: str) -> list[int]:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<u8").tolist()
