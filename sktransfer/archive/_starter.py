@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -127,7 +128,7 @@ def _tasks_of(
                 **parts[entry["part"]],
                 "id": entry["id"],
                 "created": entry["created"],
-                "profile": _with_hashes(profiles[entry["data"]], _from_text),
+                "profile": _with_hashes(json.loads(profiles[entry["data"]]), _from_text),
                 "trials": columns_to_trials(entry["columns"]),
                 "complete": True,
                 "format": content["format"],
@@ -197,7 +198,7 @@ def _estimator_content(tasks: list[Task], profiles: dict[str, Plain]) -> dict[st
             parts.append(part)
         data, estimator, form = task.id.rsplit("-", 2)
         kind = DatasetProfile.from_dict(task.profile or {}).kind
-        profiles[f"{kind}/{data}"] = _with_hashes(_lean(task.profile or {}), _to_text)
+        profiles[f"{kind}/{data}"] = json.dumps(_with_hashes(_lean(task.profile or {}), _to_text))
         columns = trials_to_columns(task.trials)
         # With other trials it is another task: models that were trained on it are cached by its id.
         digest = hashlib.blake2b(repr(columns).encode(), digest_size=4).hexdigest()
@@ -225,7 +226,8 @@ def _lean(profile: Mapping[str, Any]) -> dict[str, Any]:
     return lean | {"enclosing": [_lean(part.to_dict()) for part in whole.enclosing]}
 
 
-# Thousands of hashes are one text each: the reader looks through it at once.
+# A profile is one text, and so are its hashes in there: the reader looks through a text at once, and only the
+# profiles that are needed are made.
 
 
 def _with_hashes(profile: Mapping[str, Any], translate: Callable[[Any], Plain]) -> dict[str, Any]:
