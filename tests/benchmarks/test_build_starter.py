@@ -12,13 +12,14 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import get_scorer
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks import build_starter
-from benchmarks.build_starter import Cell, Judge, Numbers, at_most, evaluate, load, run, run_cell
+from benchmarks.build_starter import Cell, Judge, Numbers, at_most, evaluate, load, run, run_cell, with_twin
 from benchmarks.starter_scores import score_classifier, score_regressor
 from benchmarks.starter_spaces import Spec, specs
-from sktransfer import Archive, Space, profile
+from sktransfer import Archive, DatasetProfile, Space, Task, profile
 from sktransfer.archive import Starter
 from sktransfer.space.scaling import is_scaled
 
@@ -153,6 +154,17 @@ def test_a_run_can_be_packed(folder, tmp_path):
     starter = Starter(packed)
     assert starter.estimators == ["DecisionTreeClassifier", "Ridge"]
     assert len(starter.tasks("Ridge")) == 2 and len(starter.tasks("Ridge", scaled=True)) == 1
+
+
+def test_data_that_scikit_learn_has_are_known_in_its_version():
+    X, y = load_breast_cancer(return_X_y=True)
+    rounded = profile(np.round(X, 1), y)
+    task = Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], rounded, id="wdbc-SVC-bare")
+    for today in (profile(X, y), profile(X[::3], y[::3]), profile(StandardScaler().fit_transform(X), y)):
+        assert today.overlap(DatasetProfile.from_dict(with_twin(task).profile)) == 1.0
+    assert profile(X, y).overlap(rounded) == 0.0
+    other = Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], rounded, id="other-SVC-bare")
+    assert with_twin(other) is other
 
 
 def test_a_spec_may_be_anybodys(folder):
