@@ -16,7 +16,7 @@ CONFIG  := setup.cfg pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest lint bench-plain bench-transfer bench-archive papers clean
+.PHONY: help demo test test-oldest lint bench-plain bench-transfer bench-archive starter papers clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -50,6 +50,10 @@ papers: $(VENV)/.installed-bench  ## the papers' own experiments at reduced size
 
 bench-archive: $(VENV)/.installed-bench  ## ten thousand records, and many writers
 	$(THREADS) $(VENV)/bin/python -m benchmarks.archive --report docs/results/archive.md
+
+starter: $(VENV)/.installed-bench  ## the starter archive: evaluate what is not there yet (hours), and pack
+	$(THREADS) $(VENV)/bin/python -m benchmarks.build_starter --jobs $(WORKERS)
+	$(VENV)/bin/python -m benchmarks.build_starter --pack
 
 clean:  ## remove the environments in this folder, caches and builds
 	rm -rf .venv .venv-oldest build dist sktransfer.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

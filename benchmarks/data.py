@@ -37,3 +37,14 @@ def load_classification(name: str, folder: Path, max_rows: int) -> tuple[np.ndar
     if len(X) > max_rows:
         X, y = resample(X, y, replace=False, n_samples=max_rows, stratify=y, random_state=0)
     return X, y
+
+
+def load_regression(name: str, folder: Path, max_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """X and y of one data set, at most `max_rows` rows, stratified by tenths of the target."""
+    table = pd.read_csv(folder / "regression" / f"{name}.csv.gz")
+    y = table.pop("target").to_numpy(dtype=float)
+    X = table.to_numpy(dtype=float)
+    if len(X) > max_rows:
+        tenths = pd.qcut(y, 10, labels=False, duplicates="drop")
+        X, y = resample(X, y, replace=False, n_samples=max_rows, stratify=tenths, random_state=0)
+    return X, y

@@ -3,6 +3,7 @@
 __version__ = "0.1.0"
 
 from sktransfer._suggest import suggest
+from sktransfer._suggest_space import suggest_space
 from sktransfer.archive import Archive
 from sktransfer.optimizer import Suggestion, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
@@ -21,4 +22,5 @@ __all__ = [
     "Trial",
     "profile",
     "suggest",
+    "suggest_space",
 ]

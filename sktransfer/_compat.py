@@ -14,12 +14,13 @@ from typing import Any
 
 from sklearn.base import _fit_context as fit_context
 from sklearn.model_selection._search import BaseSearchCV
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
 __all__ = [
     "BaseSearchCV",
     "CallbackLevel",
     "Interval",
+    "StrOptions",
     "all_fits_failed",
     "checked_cv",
     "enclosing_data",

@@ -8,6 +8,7 @@ from typing import Any
 
 from sklearn.model_selection import ParameterGrid
 
+from sktransfer._suggest_space import suggest_space
 from sktransfer.archive import Archive, check_overlap
 from sktransfer.optimizer import Proposal
 from sktransfer.profile import check_keep
@@ -17,6 +18,8 @@ from sktransfer.task import Task
 
 def parse_space(space: Any, estimator: Any) -> Space:
     """The user's space, checked; a grid is checked by scikit-learn, in scikit-learn's words."""
+    if isinstance(space, str) and space == "auto":
+        space = suggest_space(estimator)
     branches = space if isinstance(space, list) else [space]
     entries = [entry for branch in branches if isinstance(branch, dict) for entry in branch.values()]
     if entries and not any(hasattr(entry, "rvs") for entry in entries):

@@ -81,9 +81,10 @@ def suggest_from(
     """As `suggest`, with an opened archive and tasks that may not be in it."""
     parsed = parse_space(space, estimator)
     data = profile(X, y, keep="sample", enclosing=enclosing_data())  # nothing of it is written
-    past = () if archive is None else tuple(archive)
-    known = {task.id for task in past}
-    selection = select([*past, *(task for task in own if task.id not in known)], parsed, data, 0.01)
+    if archive is None:
+        selection = select(own, parsed, data, 0.01)
+    else:
+        selection = archive.select(parsed, data, overlap=0.01, also=own)
     optimizer = TransferOptimizer(
         parsed,
         selection.tasks,

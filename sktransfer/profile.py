@@ -24,7 +24,7 @@ from sktransfer._sketch import sketch
 MAX_CLASS_RATIOS = 50
 MAX_SAMPLE_COLUMNS = 200
 MIN_LANDMARK_ROWS = 6
-IDENTIFYING = 0.995  # see `DatasetProfile._needs_order`
+IDENTIFYING = 0.995  # see `DatasetProfile.needs_order`
 SAME_SHAPES = 0.5  # see `DatasetProfile.overlap`
 T = TypeVar("T")
 _no_hashes = partial(np.empty, 0, dtype=np.uint64)
@@ -150,7 +150,7 @@ class DatasetProfile:
         if self.n_rows == other.n_rows and alike >= SAME_SHAPES:
             return 1.0
         ordered = len(self.ordered_fingerprint) and len(other.ordered_fingerprint)
-        if ordered and (self._needs_order or other._needs_order):
+        if ordered and (self.needs_order or other.needs_order):
             return fp.sketch_overlap(
                 self.ordered_fingerprint, self.n_ordered, other.ordered_fingerprint, other.n_ordered
             )
@@ -160,7 +160,7 @@ class DatasetProfile:
         return self.n_distinct == other.n_distinct and np.array_equal(self.fingerprint, other.fingerprint)
 
     @property
-    def _needs_order(self) -> bool:
+    def needs_order(self) -> bool:
         """Whether rows become alike without the order of columns; strangers would, about twice as often."""
         return self.n_distinct < IDENTIFYING * self.n_ordered
 

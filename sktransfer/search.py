@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sktransfer._compat import BaseSearchCV, CallbackLevel, Interval, checked_cv, fit_context
+from sktransfer._compat import BaseSearchCV, CallbackLevel, Interval, StrOptions, checked_cv, fit_context
 from sktransfer._run import Run
 from sktransfer._run_parts import open_archive
 from sktransfer._suggest import suggest_from
@@ -35,10 +35,10 @@ class TransferSearchCV(BaseSearchCV):
     ----------
     estimator : estimator object
         As in GridSearchCV.
-    space : dict, list of dict or Space
+    space : dict, list of dict, Space or "auto"
         Parameter names with lists of values or `scipy.stats` distributions, as GridSearchCV and
         RandomizedSearchCV take them. If the whole grid fits into `n_iter`, it is evaluated exactly as
-        GridSearchCV would.
+        GridSearchCV would. "auto" is what `sktransfer.suggest_space` says.
     n_iter : int, default=25
         Number of configurations to evaluate.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
@@ -46,7 +46,8 @@ class TransferSearchCV(BaseSearchCV):
         `refit` is a callable or False. The folds are drawn once per `fit`.
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past tunings are read from and this one is added to. "auto" is the user's own archive
-        (``SKTRANSFER_ARCHIVE``, or the user data directory); None neither reads nor writes.
+        (``SKTRANSFER_ARCHIVE``, or the user data directory), to which the starter archive of the package is
+        added for reading; None neither reads nor writes.
     surrogate : str or Surrogate, default="auto"
         The model that proposes: "auto" (which is "task-prior"), "dist-gp", "copula-gp", "gp", "random", ...,
         or an instance; see docs/surrogates.md.
@@ -76,6 +77,8 @@ class TransferSearchCV(BaseSearchCV):
         candidates came from it) and ``refused`` (why it had no say, or None).
     surrogate_ : Surrogate or None
         The fitted model; None where the whole grid was evaluated.
+    space_ : Space
+        What was searched.
     task_id_ : str or None
         Id of the record in the archive.
     best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_, ...
@@ -107,7 +110,7 @@ class TransferSearchCV(BaseSearchCV):
 
     _parameter_constraints: ClassVar[dict] = {
         **BaseSearchCV._parameter_constraints,
-        "space": [dict, list, Space],
+        "space": [dict, list, Space, StrOptions({"auto"})],
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "archive": [str, os.PathLike, Archive, None],
         "surrogate": [str, Surrogate],
@@ -179,6 +182,7 @@ class TransferSearchCV(BaseSearchCV):
         try:
             super().fit(X, y, **params)
             self.cv_results_: dict[str, Any] = run.final_results(self.cv_results_, self._format_results)
+            self.space_ = run.space
             self.surrogate_ = None if run.optimizer is None else run.optimizer.surrogate
             self.source_tasks_ = run.source_tasks()
             self.task_id_ = run.archive_trials(complete=True)

@@ -14,9 +14,13 @@ class Isolation:
 
     @pytest.fixture(autouse=True)
     def own_archive(self, tmp_path, monkeypatch):
-        """Point ``archive="auto"`` at a new folder, for this process and those it starts."""
+        """Point ``archive="auto"`` at a new folder, for this process and those it starts.
+
+        It is empty: the starter archive is left out as well, but where a test is about it.
+        """
         path = tmp_path / "archive"
         monkeypatch.setenv("SKTRANSFER_ARCHIVE", str(path))
+        monkeypatch.setenv("SKTRANSFER_STARTER", "none")
         return path
 
     @pytest.fixture(autouse=True)
@@ -35,4 +39,5 @@ def pytest_configure(config):
         # Outside a test (collection, fixtures of a wider scope) the user's archive is out of reach as well.
         folder = tempfile.TemporaryDirectory(prefix="sktransfer-archive-", ignore_cleanup_errors=True)
         os.environ["SKTRANSFER_ARCHIVE"] = folder.name
+        os.environ["SKTRANSFER_STARTER"] = "none"
         config.add_cleanup(folder.cleanup)

@@ -55,6 +55,7 @@ HELPERS = {
     "_run": "search",
     "_run_parts": "search",
     "_suggest": "search",
+    "_suggest_space": "search",
 }
 # Never at module level, so that `import sktransfer` neither needs nor waits for them.
 LAZY = {"fsspec", "matplotlib", "pandas", "pytest"}

@@ -6,6 +6,7 @@ from sktransfer.archive._format import library_versions
 from sktransfer.archive._remote import is_remote
 from sktransfer.archive._select import Selection, check_overlap
 from sktransfer.archive._share import Received
+from sktransfer.archive._starter import Starter, starter_folder
 from sktransfer.archive._verify import Finding
 
 __all__ = [
@@ -15,7 +16,9 @@ __all__ = [
     "Received",
     "RecordError",
     "Selection",
+    "Starter",
     "check_overlap",
     "is_remote",
     "library_versions",
+    "starter_folder",
 ]

@@ -34,7 +34,7 @@ def task_from_search(search: Any, X: Any, y: Any = None, *, keep: str = "sketch"
 
 
 def _space(search: Any) -> Any:
-    for name in _SPACES:
+    for name in ("space_", *_SPACES):  # what was searched, where the search says so
         if hasattr(search, name) and hasattr(search, "estimator"):
             return getattr(search, name)
     raise TypeError(

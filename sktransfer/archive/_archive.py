@@ -13,11 +13,10 @@ import contextlib
 import heapq
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sktransfer._values import identity
 from sktransfer.archive import _files
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
@@ -27,6 +26,8 @@ from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
 from sktransfer.archive._remote import Remote, check_installed, is_remote
 from sktransfer.archive._select import Selection, described, other_problem, select
+from sktransfer.archive._share import find, is_record_of
+from sktransfer.archive._starter import Starter
 from sktransfer.archive._upkeep import Upkeep
 from sktransfer.task import Task
 
@@ -51,6 +52,9 @@ class Archive(Upkeep):
         What `select` does with tasks that share rows with the data at hand: "exclude" refuses them,
         "allow" hears them, and a number in [0, 1] is the share of common rows from which on a task is
         refused. At 0 any row in common is one too many.
+    starter : bool or None, default=None
+        Whether `select` also hears the starter archive, the tasks that ship with the package; None says
+        yes where path is "auto". They do not belong to this archive, and ``len`` does not count them.
 
     Notes
     -----
@@ -75,22 +79,25 @@ class Archive(Upkeep):
         keep: str = "sketch",
         readonly: bool = False,
         overlap: float | str = "exclude",
+        starter: bool | None = None,
     ) -> None:
         self.path = path
         self.keep = keep
         self.readonly = readonly
         self.overlap = overlap
+        self.starter = starter
         if is_remote(path):
             check_installed(os.fspath(path))
 
-    def _key(self) -> tuple[str, str, bool, float | str]:
-        return os.fspath(self.path), self.keep, self.readonly, self.overlap
+    def _key(self) -> tuple[str, str, bool, float | str, bool | None]:
+        return os.fspath(self.path), self.keep, self.readonly, self.overlap, self.starter
 
     def __repr__(self) -> str:
-        path, keep, readonly, overlap = self._key()
+        path, keep, readonly, overlap, starter = self._key()
         options = ", keep=" + repr(keep) if keep != "sketch" else ""
         options += ", readonly=True" if readonly else ""
         options += ", overlap=" + repr(overlap) if overlap != "exclude" else ""
+        options += ", starter=" + repr(starter) if starter is not None else ""
         return f"Archive({path!r}{options})"
 
     def __eq__(self, other: object) -> bool:
@@ -200,12 +207,23 @@ class Archive(Upkeep):
                 return read_task(self._file(id))
             with contextlib.suppress(FileNotFoundError):  # a fit that was killed, or is still at work
                 return self.running.get(id)
+            if task := self._starter().get(id):
+                return task
         raise KeyError(f"There is no task {id!r} in the archive {self._tasks_directory().parent}.")
 
     __getitem__ = get
 
+    def _starter(self) -> Starter:
+        wanted = self.path == "auto" if self.starter is None else self.starter
+        return Starter(_files.starter_directory() if wanted else None)
+
     def select(
-        self, space: Any = None, profile: Any = None, *, overlap: float | str | None = None
+        self,
+        space: Any = None,
+        profile: Any = None,
+        *,
+        overlap: float | str | None = None,
+        also: Iterable[Task] = (),
     ) -> Selection:
         """Find the past tasks that may speak about a problem.
 
@@ -219,11 +237,13 @@ class Archive(Upkeep):
             profile, that cannot be told, and the task is allowed.
         overlap : {"exclude", "allow"}, float or None, default=None
             As for `Archive`; None takes the archive's.
+        also : iterable of Task
+            Tasks that are not in the archive, put to the same rules.
 
         Returns
         -------
         Selection
-            ``tasks``, by id, and ``refused``, pairs of a task and the reason.
+            ``tasks``, by id, the starter's last, and ``refused``, pairs of a task and the reason.
 
         Examples
         --------
@@ -237,7 +257,10 @@ class Archive(Upkeep):
         """
         overlap = self.overlap if overlap is None else overlap
         today = described(space)
-        return select(self._candidates(today, profile), today, profile, overlap)
+        tasks = [*self._candidates(today, profile), *self._starter().candidates(today, profile)]
+        known = {task.id for task in tasks}
+        others = [task for task in also if task.id not in known]
+        return select(tasks + others, today, profile, overlap)
 
     @property
     def models(self) -> ModelStore:
@@ -299,9 +322,10 @@ class Archive(Upkeep):
         written = record_to_task(loads_plain(data), f"task {task.id!r}")
         self._refresh()
         file = self._file(task.id)
-        if os.path.lexists(file):
-            self._check_same(file, record)
-        else:
+        there = find(self, task.id)
+        if there is not None and not is_record_of(there, record):
+            raise ValueError(f"There is another record of this id: {file}. A record is never overwritten.")
+        if there is None:
             self._write(task.id, data)
             with contextlib.suppress(Exception):  # a cache: the record is there
                 note(self._directory(), written, file)
@@ -317,15 +341,6 @@ class Archive(Upkeep):
     def _check_writable(self) -> None:
         if self.readonly:
             raise PermissionError(f"{self!r} is readonly: nothing can be written to it.")
-
-    @staticmethod
-    def _check_same(file: Path, record: dict[str, Any]) -> None:
-        try:
-            same = identity(task_to_record(read_task(file))) == identity(record)
-        except RecordError:
-            same = False
-        if not same:
-            raise ValueError(f"There is another record of this id: {file}. A record is never overwritten.")
 
 
 def _warn_skipped(error: RecordError) -> None:

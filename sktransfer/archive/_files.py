@@ -16,6 +16,8 @@ from sktransfer.archive._remote import is_remote, mirror_directory
 
 SUFFIX = ".joblib"
 VARIABLE = "SKTRANSFER_ARCHIVE"
+STARTER_VARIABLE = "SKTRANSFER_STARTER"
+PACKAGED_STARTER = Path(__file__).parents[1] / "starter"
 
 
 def archive_directory(path: str | os.PathLike[str]) -> Path:
@@ -39,6 +41,12 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
                 errno.ENOTDIR, "An archive is a directory, but this is a file; give another path", str(part)
             )
     return directory
+
+
+def starter_directory() -> Path | None:
+    """The folder of the starter archive: the package's, another one, or None if it is not wanted."""
+    said = os.environ.get(STARTER_VARIABLE)
+    return None if said == "none" else Path(said) if said else PACKAGED_STARTER
 
 
 def _user_data() -> Path:

@@ -102,6 +102,16 @@ def task_of(data: bytes, path: Path) -> Task:
     return _named_task(_plain(data, path), path)
 
 
+def read_plain(path: Path) -> Any:
+    """The plain data in a sealed file that is no record; errors as of `read_task`."""
+    try:
+        return _read_plain(path, path.lstat())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
+
+
 def _named_task(record: Any, path: Path) -> Task:
     task = record_to_task(record, path)
     if task.id != path.stem:

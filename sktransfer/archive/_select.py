@@ -57,7 +57,7 @@ class Selection:
 def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str) -> Selection:
     """Put each task to the rules; see `Archive.select`."""
     today = described(space)
-    threshold, profiles = check_overlap(overlap), _profiles(profile)
+    threshold, profiles = check_overlap(overlap), profiles_of(profile)
     heard: list[Task] = []
     refused: list[tuple[Task, str]] = []
     tasks = list(tasks)
@@ -109,7 +109,8 @@ def described(space: Any) -> Mapping[str, Any] | None:
     return description
 
 
-def _profiles(profile: Any) -> list[DatasetProfile]:
+def profiles_of(profile: Any) -> list[DatasetProfile]:
+    """What `Archive.select` takes for the data at hand, as a list."""
     if profile is None:
         return []
     several = profile if isinstance(profile, Sequence) else [profile]

@@ -72,11 +72,11 @@ def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: 
                 task, data = read_record(item)
             else:
                 task, data = task_of(item[1], item[0]), item[1]
-            there = _there(archive, task.id)
+            there = find(archive, task.id)
             if there is None or _goes_on(task, there):
                 archive._write(task.id, data)
                 added.append(task.id)
-            elif there != _UNREADABLE and identity(task_to_record(there)) == identity(task_to_record(task)):
+            elif is_record_of(there, task_to_record(task)):
                 known.append(task.id)
             else:
                 refused.append(f"{task.id}: the archive has another record of this id, which was kept")
@@ -100,14 +100,19 @@ def as_records(tasks: Iterable[Task]) -> Iterator[tuple[Path, bytes]]:
 _UNREADABLE = "unreadable"
 
 
-def _there(archive: Any, id: str) -> Any:
-    """The task of this id in the archive, None if there is none."""
+def find(archive: Any, id: str) -> Any:
+    """The task of this id as it is on disk, None if there is none."""
     try:
         return read_record(archive._file(id))[0]
     except FileNotFoundError:
         return None
     except RecordError:
         return _UNREADABLE
+
+
+def is_record_of(there: Any, record: dict[str, Any]) -> bool:
+    """Whether what `find` found is this record."""
+    return there != _UNREADABLE and identity(task_to_record(there)) == identity(record)
 
 
 def _goes_on(task: Task, there: Any) -> bool:

@@ -135,3 +135,22 @@ def _predictors(path: str, branch: Mapping[str, Any], estimator: Any) -> set[str
         below = f"{path}__{inner}" if path and inner else inner
         found |= (_predictors(below, branch, estimator) if below else set()) or {type(owner).__name__}
     return found
+
+
+def predictor(estimator: Any) -> tuple[str, Any]:
+    """The estimator that predicts in the end, past pipelines and wrappers, and the path to it.
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.svm import SVC
+    >>> predictor(make_pipeline(SVC(C=2.0)))
+    ('svc', SVC(C=2.0))
+    """
+    path, owner = "", estimator
+    while True:
+        steps = getattr(owner, "steps", None)
+        inner = steps[-1][0] if steps else _TRANSPARENT.get(type(owner).__name__)
+        below = f"{path}__{inner}" if path else str(inner)
+        found = _owners(below, {}, estimator) if inner else []
+        if not found:
+            return path, owner
+        path, owner = below, found[0]
