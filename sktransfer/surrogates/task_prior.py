@@ -18,6 +18,7 @@ Bandwidth, r and the noise are those that foretell past tasks best from the othe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._ensemble import TaskProcesses
 from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, scaled_distances
 from sktransfer.surrogates._guarded import Guarded, guard
+from sktransfer.surrogates._past import Past
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 
 BANDWIDTHS = np.array([0.15, 0.3, 0.6, 1.2, 100.0])
@@ -38,6 +40,9 @@ RESIDUALS = np.array([0.03, 0.1, 0.3, 1.0])
 NOISES = np.array([0.001, 0.01, 0.1])
 UNTRIED = (1.2, 0.3, 0.01)
 """Bandwidth, residual and noise where there are too few past tasks to learn them from."""
+
+MAX_POINTS = 400
+"""Points that the means of the past tasks are kept at; between them they are interpolated."""
 
 _JUDGED = 40  # past tasks that the settings are judged by
 _ENCODER = ("names", "low", "high")
@@ -139,7 +144,17 @@ class TaskPrior(TaskProcesses):
         log_det = 2 * np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(-1) + np.log(information)
         return -0.5 * (square + log_det) / len(z)
 
+    def _set_up(self, past: Past) -> None:
+        super()._set_up(past)
+        self._kept: tuple[np.ndarray, _Means] | None = None
+
     # -- the target ----------------------------------------------------------------------------
+
+    def _means(self, numbers: np.ndarray) -> _Means:
+        """Those of the past tasks that are listened to, which are the same for all trials of a target."""
+        if self._kept is None or not np.array_equal(self._kept[0], numbers):
+            self._kept = numbers, _Means(self, numbers)
+        return self._kept[1]
 
     def _listened_to(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the past tasks whose data are most alike, and their weights; (K,), (K,)."""
@@ -168,7 +183,8 @@ class TaskPrior(TaskProcesses):
         y = raise_floor(target.z)
         told = np.isfinite(y)  # before the first success, failures have no score to be worse than
         theta, y = target.theta[told], y[told]
-        belief = Conditioned(_Prior(self, numbers, weights), theta, y, level)
+        settings = map(float, self.learned_["settings"][1:])
+        belief = Conditioned(_Prior(self._means(numbers), weights, *settings), theta, y, level)
         if not len(y) or not self.guard:
             return belief
         return guard(belief, alone, theta, y, level)
@@ -212,21 +228,47 @@ def _kernel(model: TaskPrior, A: np.ndarray, B: np.ndarray, lengths: np.ndarray)
         return KERNELS[model.kernel](squares).numpy()
 
 
+class _Means:
+    """The means of past tasks, interpolated between the points where most is known of them.
+
+    To ask each process at each configuration would take most of the time of a proposal. Smooth functions as
+    they are, their values at some of the trials say nearly as much, and cost one kernel for all tasks.
+    """
+
+    def __init__(self, model: TaskPrior, numbers: np.ndarray):
+        past = model.past_
+        self._model, processes = model, model._processes.take(numbers)
+        self.lengths = np.exp(model.learned_["h"][numbers, :-2].mean(axis=0))
+        rows = np.isin(past.owner, numbers) & model.learned_["kept"]
+        together = replace(
+            past, theta=past.theta[rows], z=past.z[rows], owner=np.zeros(rows.sum(), dtype=int)
+        )
+        together = replace(together, ids=past.ids[:1])
+        self._points = together.theta[together.spread_order(self.lengths) < MAX_POINTS]
+        K = self.kernel(self._points, self._points) + 1e-4 * np.eye(len(self._points))
+        self._weights = np.linalg.solve(K, processes.mean(self._points).T)
+
+    def kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """That of the average past task; (n, d), (k, d) -> (n, k)."""
+        return _kernel(self._model, A, B, self.lengths)
+
+    def __call__(self, theta: np.ndarray) -> np.ndarray:
+        """(n, d) -> (m, n)."""
+        return (self.kernel(theta, self._points) @ self._weights).T
+
+
 class _Prior:
     """The prior at one data set, as `Conditioned` takes it."""
 
-    def __init__(self, model: TaskPrior, numbers: np.ndarray, weights: np.ndarray):
-        self._model, self._w = model, weights
-        self._processes = model._processes.take(numbers)
-        _, self._residual, self.noise = map(float, model.learned_["settings"])
-        self._lengths = np.exp(weights @ model.learned_["h"][numbers, :-2])
+    def __init__(self, means: _Means, weights: np.ndarray, residual: float, noise: float):
+        self._means, self._w, self._residual, self.noise = means, weights, residual, noise
         self._anchors: tuple[np.ndarray, np.ndarray] | None = None
 
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        F = self._processes.mean(theta)
+        F = self._means(theta)
         if self._anchors is None or self._anchors[0] is not anchors:
-            G = F if theta is anchors else self._processes.mean(anchors)
+            G = F if theta is anchors else self._means(anchors)
             self._anchors = anchors, _deviations(self._w, G)
         D = _deviations(self._w, F)
-        residual = self._residual * _kernel(self._model, theta, anchors, self._lengths)
+        residual = self._residual * self._means.kernel(theta, anchors)
         return self._w @ F, (D * D).sum(axis=0) + self._residual, D.T @ self._anchors[1] + residual

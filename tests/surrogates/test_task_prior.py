@@ -49,17 +49,25 @@ def test_weights_and_deviations():
 def test_the_prior_is_that_of_its_formula():
     model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
     numbers, w = model._listened_to(target())
-    prior = _Prior(model, numbers, w)
+    r = model.learned_["settings"][1]
+    prior = _Prior(model._means(numbers), w, r, 0.01)
     mean, variance, covariance = prior.moments(GRID, GRID[:5])
-    F = model._processes.mean(GRID)
+    F = model._means(numbers)(GRID)
     np.testing.assert_allclose(mean, w @ F)
     D = F - w @ F
     between = (D * w[:, None]).T @ D[:, :5] / (1 - w @ w)
     residual = covariance - between
-    r = model.learned_["settings"][1]
     np.testing.assert_allclose(np.diag(residual[:5]), r, rtol=1e-9)
     assert residual.max() <= r * (1 + 1e-9)
     np.testing.assert_allclose(variance[:5], np.diag(covariance[:5]), rtol=1e-9)
+
+
+def test_means_are_interpolated_well(monkeypatch):
+    past = [task(best, n=40, seed=i) for i, best in enumerate(RNG.random((8, 2)))]
+    monkeypatch.setattr("sktransfer.surrogates.task_prior.MAX_POINTS", 60)  # of 320 trials
+    model = TaskPrior().fit(past)
+    exact, kept = model._processes.mean(GRID), model._means(np.arange(8))(GRID)
+    assert np.abs(kept - exact).max() < 0.1 * np.ptp(exact)
 
 
 def test_one_trial_tells_which_past_task_the_target_is_like():
