@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -119,7 +120,7 @@ class Belief:
 class Pool:
     """Configurations that can be enumerated, with their codes."""
 
-    def __init__(self, space: Space, params: Sequence[Mapping[str, Any]], source: Any):
+    def __init__(self, space: Space, params: Sequence[Mapping[str, Any]], source: Any = None):
         self._source = None if source is None else list(source)
         self.params = [dict(p) for p in params]
         self.codes = space.encode(self.params) if self.params else np.empty((0, space.n_columns))
@@ -131,6 +132,15 @@ class Pool:
         if source is None or self._source is None:
             return source is self._source
         return len(source) == len(self._source) and all(map(operator.is_, source, self._source))
+
+    def part(self, members: Sequence[int]) -> Pool:
+        """The pool of some members, without encoding them again."""
+        part = copy(self)
+        part._source = None
+        part.params = [self.params[i] for i in members]
+        part._keys = [self._keys[i] for i in members]
+        part.codes = self.codes[np.asarray(members, dtype=int)]
+        return part
 
     def fresh(self, seen: set[frozenset]) -> list[int]:
         """Indices of the members that are not in `seen`."""

@@ -95,13 +95,13 @@ class TransferOptimizer:
 
     # -- ask -----------------------------------------------------------------------------------
 
-    def ask(self, n: int = 1, pool: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
+    def ask(self, n: int = 1, pool: Sequence[Mapping[str, Any]] | Pool | None = None) -> list[dict[str, Any]]:
         """Propose `n` configurations that were not proposed or told before.
 
         Parameters
         ----------
         n : int
-        pool : sequence of dict or None
+        pool : sequence of dict, Pool or None
             If given, only its members are proposed, each once: fewer than `n` when it runs out.
 
         Returns
@@ -111,7 +111,7 @@ class TransferOptimizer:
         """
         return [proposal.params for proposal in self.propose(n, pool)]
 
-    def propose(self, n: int = 1, pool: Sequence[Mapping[str, Any]] | None = None) -> list[Proposal]:
+    def propose(self, n: int = 1, pool: Sequence[Mapping[str, Any]] | Pool | None = None) -> list[Proposal]:
         """As `ask`, with where each configuration came from and what is predicted of it."""
         if n < 1:
             raise ValueError(f"n={n!r} must be at least 1.")
@@ -210,8 +210,10 @@ class TransferOptimizer:
         self._asked += 1
         return Proposal(params, origin, mean, std)
 
-    def _members(self, pool: Sequence[Mapping[str, Any]] | None) -> Pool | None:
+    def _members(self, pool: Sequence[Mapping[str, Any]] | Pool | None) -> Pool | None:
         """What can be enumerated: the caller's pool, or a small finite space."""
+        if isinstance(pool, Pool):
+            return pool
         size = self.space.size
         if pool is None and (size is None or size > _SEARCHED_WHOLE):
             return None
