@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.papers import _distbo
-from benchmarks.papers._distbo import METHODS, search, surrogate_of
+from benchmarks.papers._distbo import METHODS, N_RANDOM, search, surrogate_of
 from benchmarks.papers._distbo_tasks import Problem, by_plain_search, counter_problem
 from benchmarks.papers._experiment import Experiment
 from sktransfer.encoders import DistributionEncoder
@@ -25,7 +25,7 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
 
 def run(seed: int, method: str, folder: Path) -> dict:
     surrogate = surrogate_of(method, DistributionEncoder(hidden=40, features=20))
-    return search(problem(seed), surrogate, N_TRIALS, seed)
+    return search(problem(seed), surrogate, N_TRIALS, seed, N_RANDOM.get(method, 0))
 
 
 EXPERIMENT = Experiment(

@@ -24,7 +24,7 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
 
 def run(part: str, method: str, seed: int, folder: Path) -> dict:
     begun = time.perf_counter()
-    row = beliefs(method, seed) if part == BELIEF else amplitudes(method, seed)
+    row = beliefs(method, seed) if part == BELIEF else amplitudes(seed)
     return row | {"wall": round(time.perf_counter() - begun, 2)}
 
 
@@ -48,9 +48,9 @@ def beliefs(method: str, seed: int) -> dict[str, Any]:
     return row
 
 
-def amplitudes(method: str, seed: int) -> dict[str, Any]:
+def amplitudes(seed: int) -> dict[str, Any]:
     """The only landmark feature of sines without a phase, and their amplitudes."""
-    surrogate = sines.trained(method, seed, phases=False, n_landmarks=1, **sines.AMPLITUDE_SETTINGS)
+    surrogate = sines.trained_on_amplitudes(seed)
     feature, amplitude = sines.feature_and_amplitude(surrogate, seed, N_AMPLITUDES)
     return {
         "feature": feature.tolist(),
