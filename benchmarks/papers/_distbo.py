@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers._compare import best_so_far, ranks, trials_table
+from benchmarks.papers._compare import best_so_far, ranks, trials_table, without_levels
 from benchmarks.papers._distbo_tasks import Problem
 from benchmarks.papers._experiment import Rows, interval, markdown
 from benchmarks.papers._figures import curves, legend_beside, panels
@@ -102,7 +102,7 @@ def figure(rows: Rows, file: Path, cell: Sequence[str] = ("seed",), what: str = 
     """Figures 1 and 3 and the rank graphs: best so far, mean rank, similarity as dist-gp sees it."""
     best, seen = best_so_far(rows, cell), similarities(rows, "dist-gp")
     with panels(file, 3 if seen else 2) as axes:
-        curves(axes[0], best, ylabel=f"best {what} so far")
+        curves(axes[0], without_levels(best), ylabel=f"best {what} so far")
         # The first trials of plain methods may be far below and would hide the rest.
         axes[0].set_ylim(bottom=min(np.percentile(v.mean(axis=0), 10) for v in best.values()))
         curves(axes[1], ranks(best), ylabel="mean rank")

@@ -33,7 +33,8 @@ class Experiment:
     figure : callable, (rows, PNG file) -> None
     run : callable, (*key, data folder) -> dict of what was measured
     rows : callable, (keys, data folder, work folder, number of jobs) -> rows, or None
-        In place of `run` where runs are not independent of each other; it keeps what it has done itself.
+        In place of `run` where runs are not independent of each other; it keeps what it has done itself,
+        and with 0 jobs it gives that.
     needs : tuple of str
         Folders below the data folder that it reads.
     """
@@ -72,7 +73,7 @@ def conduct(
     keys = experiment.keys(seeds, quick, folder)
     if experiment.run is None:
         assert experiment.rows is not None
-        rows = experiment.rows(keys, folder, work, n_jobs)
+        rows = experiment.rows(keys, folder, work, 0 if done else n_jobs)
     else:
         store = work / f"{name}{'-quick' if quick else ''}.jsonl"
         there = read_rows(store, experiment.fields) if done else {}

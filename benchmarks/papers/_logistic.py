@@ -102,8 +102,8 @@ def data_set(name: str, folder: Path) -> DataSet:
 def logistic_suite(folder: Path) -> Suite:
     """A table for each data set with its profile: the log loss of random configurations, others for each.
 
-    Accuracies on a few hundred rows would be tied too often to be told apart. The losses are computed once and
-    kept in the work folder.
+    Accuracies on a few hundred rows would be tied too often to be told apart. The losses are computed once
+    and kept in the work folder.
     """
     losses = Memory(WORK / "papers" / LOGISTIC, verbose=0).cache(_losses)
     tables = {}

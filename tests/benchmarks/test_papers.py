@@ -10,7 +10,14 @@ import pytest
 
 from benchmarks.papers import _distbo, _suites, yogatama
 from benchmarks.papers.__main__ import EXPERIMENTS, experiment_of, main
-from benchmarks.papers._compare import best_so_far, critical_difference, mean_over, not_apart, ranks
+from benchmarks.papers._compare import (
+    best_so_far,
+    critical_difference,
+    mean_over,
+    not_apart,
+    ranks,
+    without_levels,
+)
 from benchmarks.papers._experiment import Experiment, conduct, read_csv, write_csv
 from benchmarks.papers._page import gather
 from benchmarks.papers._replay import expected_best, replay
@@ -40,6 +47,15 @@ def test_ranks_average_ties_and_one_is_best():
     best = {"a": np.array([[0.3, 0.9]]), "b": np.array([[0.1 + 0.2, 0.1]]), "c": np.array([[0.1, 0.5]])}
     found = ranks(best)  # 0.1 + 0.2 is 0.3 but for the last digit
     assert {m: r.tolist() for m, r in found.items()} == {"a": [[1.5, 1]], "b": [[1.5, 3]], "c": [[3, 2]]}
+
+
+def test_without_levels_keeps_means_and_differences():
+    best = {"a": np.array([[1.0, 2.0], [11.0, 12.0]]), "b": np.array([[3.0, 2.0], [13.0, 14.0]])}
+    found = without_levels(best)
+    for method, values in best.items():
+        np.testing.assert_allclose(found[method].mean(axis=0), values.mean(axis=0))
+    np.testing.assert_allclose(found["a"] - found["b"], best["a"] - best["b"])
+    np.testing.assert_allclose(found["a"][:, 0], [6.0, 6.0])  # the cells were 10 apart for both
 
 
 def test_mean_over_groups():
