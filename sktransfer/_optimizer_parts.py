@@ -154,6 +154,10 @@ class Pool:
         return self.params[among[int(apart.sum(axis=1).argmin())]]
 
 
+Members = Sequence[Mapping[str, Any]] | Pool
+"""What a caller may give as a pool."""
+
+
 def as_seed(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
