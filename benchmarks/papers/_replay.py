@@ -20,12 +20,12 @@ from sktransfer.surrogates import Surrogate
 N_CANDIDATES = 1000  # of a larger table, drawn afresh for each trial, as the papers draw candidates
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=5)
 def suite(name: str, folder: Path) -> Suite:
     return logistic_suite(folder) if name == LOGISTIC else load_suite(name, folder)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=32)
 def past(name: str, target: str, n: int, folder: Path) -> list[Task]:
     """The other tasks of the suite with `n` random rows each, the same for every method and seed."""
     source = suite(name, folder)

@@ -11,7 +11,7 @@ from benchmarks.papers._distbo_tasks import Problem, by_plain_search, counter_pr
 from benchmarks.papers._experiment import Experiment
 from sktransfer.encoders import DistributionEncoder
 
-N_TRIALS = 50
+N_TRIALS = 20
 
 
 @lru_cache(maxsize=1)
@@ -37,7 +37,8 @@ EXPERIMENT = Experiment(
         "hyperparameters. The paper (Figure 3): distGP has the optimum at the first trial, manualGP "
         f"behaves like multiGP, initGP converges slowly; similarity is high on i = 2. {_distbo.NAMES} Here "
         "a data set has 1000 rows (the paper: 5000), 250 train and 250 test the regression, and the "
-        "embedding has 40 hidden units and 20 features (20 and 10)."
+        f"embedding has 40 hidden units and 20 features (20 and 10). A search has {N_TRIALS} trials (the "
+        "paper: 50)."
     ),
     seeds=30,
     fields=("seed", "method"),

@@ -43,12 +43,16 @@ def methods() -> dict[str, Surrogate]:
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     """(suite, task, method, seed): first the methods of the claim."""
     plan = [(QUICK_METHODS, seeds)] if quick else [(CLAIM, seeds), (OTHERS, min(seeds, MOST_SEEDS))]
+    places = [
+        (at, name, task)
+        for name, each in (QUICK if quick else TARGETS).items()
+        for at, task in enumerate(each)
+    ]
     return [
         (name, task, method, seed)
         for wanted, most in plan
         for seed in range(most)
-        for name, tasks in (QUICK if quick else TARGETS).items()
-        for task in tasks
+        for _, name, task in sorted(places, key=lambda place: place[0])  # a task of each suite, then the next
         for method in wanted
     ]
 
