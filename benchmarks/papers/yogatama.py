@@ -156,7 +156,7 @@ def figure(rows: Rows, file: Path) -> None:
             axes[0].plot(seen, (rank[method].cumsum(axis=1) / seen).mean(axis=0), color=colour, label=method)
             axes[1].plot(seen, cpu[method].cumsum(axis=1).mean(axis=0), color=colour, label=method)
         axes[0].set(xlabel="data sets seen", ylabel="average rank so far, test")
-        axes[1].set(xlabel="data sets seen", ylabel="CPU seconds so far", yscale="log")
+        axes[1].set(xlabel="data sets seen", ylabel="CPU seconds so far")
         legend_beside(axes[1])
 
 
