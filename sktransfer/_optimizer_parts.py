@@ -149,9 +149,21 @@ class Pool:
     def nearest(self, code: np.ndarray, among: Sequence[int] | None = None) -> dict[str, Any]:
         """The member nearest to a code, of all or of some."""
         among = range(len(self.params)) if among is None else among
-        codes = self.codes[among]
-        apart = np.where(self._categorical, codes != code, np.abs(codes - code))
-        return self.params[among[int(apart.sum(axis=1).argmin())]]
+        return self.params[among[int(self._apart(self.codes[among], code).argmin())]]
+
+    def nearer(self, code: np.ndarray, tried: np.ndarray) -> dict[str, Any] | None:
+        """The member nearest to a code; None if one of those tried, (n, d), is as near: it was granted.
+
+        A pool may hold only what has not been tried: then there is always another member that is nearest.
+        """
+        there = self._apart(self.codes, code)
+        if len(tried) and self._apart(tried, code).min() <= there.min():
+            return None
+        return self.params[int(there.argmin())]
+
+    def _apart(self, codes: np.ndarray, code: np.ndarray) -> np.ndarray:
+        """(n, d), (d,) -> (n,)"""
+        return np.where(self._categorical, codes != code, np.abs(codes - code)).sum(axis=1)
 
 
 Members = Sequence[Mapping[str, Any]] | Pool

@@ -222,15 +222,15 @@ class TransferOptimizer:
 
     def _warm(self, members: Pool | None) -> tuple[dict[str, Any] | None, str]:
         """The first of the surrogate's own wishes that is new."""
-        codes, sources = self.surrogate.proposals(self._target())
+        codes, sources = self.surrogate.proposals(target := self._target())
         if not len(codes):
             return None, ""
         if members is not None:
-            wishes = [members.nearest(code) for code in codes]
+            wishes = [members.nearer(code, target.theta) for code in codes]
         else:
             wishes = self.space.decode(self.space.snap(np.clip(codes, 0, 1)))
         for params, source in zip(wishes, sources, strict=True):
-            if params_identity(params) not in self._seen:
+            if params is not None and params_identity(params) not in self._seen:
                 return params, f"task {source}"
         return None, ""
 
