@@ -116,7 +116,8 @@ def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:
     n_trials = next(iter(found.rank.values())).shape[1]
     with panels(file, 3) as axes:
         curves(axes[0], found.regret, ylabel="mean normalised regret")
-        axes[0].set_yscale("log")
+        lowest = min(v.mean(axis=0)[v.mean(axis=0) > 0].min(initial=1.0) for v in found.regret.values())
+        axes[0].set(yscale="log", ylim=(lowest / 2, None))  # a band that reaches 0 has no end here
         curves(axes[1], found.rank, ylabel="mean rank")
         legend_beside(axes[1])
         last = found if ranked is None else Comparison(everywhere(ranked))

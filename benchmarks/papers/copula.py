@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers._experiment import Experiment, Rows, markdown
-from benchmarks.papers._figures import colours, legend_beside, panels
+from benchmarks.papers._figures import colours, panels
 from benchmarks.papers._replay import expected_best, past, replay, suite
 from sktransfer.scores import copula
 from sktransfer.surrogates import CopulaGP, EncodedTask, Surrogate, make_surrogate
@@ -286,7 +286,9 @@ def figure(rows: Rows, file: Path) -> None:
             means = {}
             for method, colour in colours(shown).items():
                 tasks = [t for s, t in tasks_of(rows, [method]) if s == name]
-                if tasks:
+                if len(tasks) == sum(
+                    s == name for s, _ in tasks_of(rows, ["CGP"])
+                ):  # or it is of other tasks
                     means[method] = np.mean(
                         [improvements(rows, t, method).mean(axis=0) for t in tasks], axis=0
                     )
@@ -296,7 +298,7 @@ def figure(rows: Rows, file: Path) -> None:
             # The first trials of plain methods may be far below and would hide the rest.
             low, high = np.percentile(list(means.values()), [8, 100])
             axis.set_ylim(low - 0.1 * (high - low), high + 0.05 * (high - low))
-        legend_beside(axes[-1])
+            axis.legend(fontsize=7)
 
 
 EXPERIMENT = Experiment(
