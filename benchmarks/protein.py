@@ -58,7 +58,7 @@ REFERENCE = "dist-gp"
 N_SOURCE, N_TRIALS = 20, 10
 AT = [1, 2, 3, 5, 10]  # numbers of trials that are reported
 COMPARED = [1, 3, 5]  # those at which the methods are compared with the reference
-WORK = Path(__file__).parent / ".work"
+WORK, RUNS = Path(__file__).parent / ".work", "protein-runs.jsonl"
 
 
 # -- data and evaluations ----------------------------------------------------------------------
@@ -222,7 +222,7 @@ def run_all(
     done = load_runs(store)
     todo = [(folder, work, *cell) for cell in cells if ("source", *cell) not in done]
     run_cells(run_source, todo, store, n_jobs)
-    past, store = load_runs(store), work / "protein-runs.jsonl"
+    past, store = load_runs(store), work / RUNS
     done, jobs = load_runs(store), []
     for estimator, protein, seed in cells:
         left = [method for method in methods if (method, estimator, protein, seed) not in done]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -119,7 +120,7 @@ class Belief:
 class Pool:
     """Configurations that can be enumerated, with their codes."""
 
-    def __init__(self, space: Space, params: Sequence[Mapping[str, Any]], source: Any):
+    def __init__(self, space: Space, params: Sequence[Mapping[str, Any]], source: Any = None):
         self._source = None if source is None else list(source)
         self.params = [dict(p) for p in params]
         self.codes = space.encode(self.params) if self.params else np.empty((0, space.n_columns))
@@ -132,6 +133,15 @@ class Pool:
             return source is self._source
         return len(source) == len(self._source) and all(map(operator.is_, source, self._source))
 
+    def part(self, members: Sequence[int]) -> Pool:
+        """The pool of some members, without encoding them again."""
+        part = copy(self)
+        part._source = None
+        part.params = [self.params[i] for i in members]
+        part._keys = [self._keys[i] for i in members]
+        part.codes = self.codes[np.asarray(members, dtype=int)]
+        return part
+
     def fresh(self, seen: set[frozenset]) -> list[int]:
         """Indices of the members that are not in `seen`."""
         return [i for i, key in enumerate(self._keys) if key not in seen]
@@ -139,9 +149,25 @@ class Pool:
     def nearest(self, code: np.ndarray, among: Sequence[int] | None = None) -> dict[str, Any]:
         """The member nearest to a code, of all or of some."""
         among = range(len(self.params)) if among is None else among
-        codes = self.codes[among]
-        apart = np.where(self._categorical, codes != code, np.abs(codes - code))
-        return self.params[among[int(apart.sum(axis=1).argmin())]]
+        return self.params[among[int(self._apart(self.codes[among], code).argmin())]]
+
+    def nearer(self, code: np.ndarray, tried: np.ndarray) -> dict[str, Any] | None:
+        """The member nearest to a code; None if one of those tried, (n, d), is as near: it was granted.
+
+        A pool may hold only what has not been tried: then there is always another member that is nearest.
+        """
+        there = self._apart(self.codes, code)
+        if len(tried) and self._apart(tried, code).min() <= there.min():
+            return None
+        return self.params[int(there.argmin())]
+
+    def _apart(self, codes: np.ndarray, code: np.ndarray) -> np.ndarray:
+        """(n, d), (d,) -> (n,)"""
+        return np.where(self._categorical, codes != code, np.abs(codes - code)).sum(axis=1)
+
+
+Members = Sequence[Mapping[str, Any]] | Pool
+"""What a caller may give as a pool."""
 
 
 def as_seed(random_state: Any) -> int:

@@ -16,6 +16,7 @@ import numpy as np
 
 from sktransfer._optimizer_parts import (
     Belief,
+    Members,
     Pool,
     Proposal,
     Suggestion,
@@ -95,13 +96,13 @@ class TransferOptimizer:
 
     # -- ask -----------------------------------------------------------------------------------
 
-    def ask(self, n: int = 1, pool: Sequence[Mapping[str, Any]] | None = None) -> list[dict[str, Any]]:
+    def ask(self, n: int = 1, pool: Members | None = None) -> list[dict[str, Any]]:
         """Propose `n` configurations that were not proposed or told before.
 
         Parameters
         ----------
         n : int
-        pool : sequence of dict or None
+        pool : sequence of dict, Pool or None
             If given, only its members are proposed, each once: fewer than `n` when it runs out.
 
         Returns
@@ -111,7 +112,7 @@ class TransferOptimizer:
         """
         return [proposal.params for proposal in self.propose(n, pool)]
 
-    def propose(self, n: int = 1, pool: Sequence[Mapping[str, Any]] | None = None) -> list[Proposal]:
+    def propose(self, n: int = 1, pool: Members | None = None) -> list[Proposal]:
         """As `ask`, with where each configuration came from and what is predicted of it."""
         if n < 1:
             raise ValueError(f"n={n!r} must be at least 1.")
@@ -210,26 +211,26 @@ class TransferOptimizer:
         self._asked += 1
         return Proposal(params, origin, mean, std)
 
-    def _members(self, pool: Sequence[Mapping[str, Any]] | None) -> Pool | None:
+    def _members(self, pool: Members | None) -> Pool | None:
         """What can be enumerated: the caller's pool, or a small finite space."""
         size = self.space.size
-        if pool is None and (size is None or size > _SEARCHED_WHOLE):
-            return None
+        if isinstance(pool, Pool) or (pool is None and (size is None or size > _SEARCHED_WHOLE)):
+            return pool
         if self._pool is None or not self._pool.is_made_of(pool):
             self._pool = Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
         return self._pool
 
     def _warm(self, members: Pool | None) -> tuple[dict[str, Any] | None, str]:
         """The first of the surrogate's own wishes that is new."""
-        codes, sources = self.surrogate.proposals(self._target())
+        codes, sources = self.surrogate.proposals(target := self._target())
         if not len(codes):
             return None, ""
         if members is not None:
-            wishes = [members.nearest(code) for code in codes]
+            wishes = [members.nearer(code, target.theta) for code in codes]
         else:
             wishes = self.space.decode(self.space.snap(np.clip(codes, 0, 1)))
         for params, source in zip(wishes, sources, strict=True):
-            if params_identity(params) not in self._seen:
+            if params is not None and params_identity(params) not in self._seen:
                 return params, f"task {source}"
         return None, ""
 
@@ -272,8 +273,7 @@ class TransferOptimizer:
             draws = self.space.sample(64, rng)
             if params := self._first_new(draws):
                 return params, "random"
-            size = self.space.size
-            if size is None or size > _LISTED_AT_ALL:
+            if (self.space.size or math.inf) > _LISTED_AT_ALL:
                 return draws[0], "random"
             members = Pool(self.space, self.space.grid(), source=None)
         left = members.fresh(self._seen) or range(len(members.params))

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import loguniform, randint, uniform
 
 from sktransfer import Space, Task, TransferOptimizer
+from sktransfer._optimizer_parts import Pool
 from sktransfer._values import params_identity
 from sktransfer.profile import profile
 from sktransfer.surrogates import Surrogate
@@ -188,6 +189,30 @@ def test_a_pool_is_used_up_member_by_member(surrogate):
         asked += batch
     assert len(asked) == 15
     assert {params_identity(p) for p in asked} == {params_identity(p) for p in pool}
+
+
+def test_wishes_are_granted_once_from_a_pool_of_what_is_left():
+    past = Task.from_trials(SPACE, [({"a": 0.3, "b": 0.6}, 1.0), ({"a": 0.9, "b": 0.9}, 0.0)])
+    left = Space.parse(SPACE).sample(40, 0)
+    optimizer = TransferOptimizer(SPACE, [past], surrogate="warm-start", random_state=0)
+    origins = []
+    for _ in range(12):
+        [proposal] = optimizer.propose(pool=left)
+        left.remove(proposal.params)
+        optimizer.tell(proposal.params, bowl(proposal.params))
+        origins.append(proposal.origin.split()[0])
+    assert origins[0] == "task" and "task" not in origins[2:]  # there are two settings to wish for
+
+
+def test_a_pool_that_was_encoded_before_is_as_good_as_its_members():
+    members = Space.parse(SPACE).sample(30, 0)
+    part = Pool(Space.parse(SPACE), members).part([4, 7, 11, 20, 29])
+    assert part.params == [members[i] for i in (4, 7, 11, 20, 29)]
+    asked = []
+    for pool in (part, part.params):
+        optimizer = TransferOptimizer(SPACE, surrogate="gp", random_state=0)
+        asked.append(optimizer.ask(7, pool=pool))
+    assert asked[0] == asked[1] and len(asked[0]) == 5
 
 
 def test_the_best_of_a_pool_is_found_early():

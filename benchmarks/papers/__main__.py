@@ -41,6 +41,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         "--seeds", type=int, help="number of seeds; as many as the paper has unless given, 1 with --quick"
     )
     parser.add_argument("--quick", action="store_true", help="some of the tasks only, for a look")
+    parser.add_argument(
+        "--done", action="store_true", help="run nothing: the results of the runs that are done"
+    )
     parser.add_argument("--data", help="folder of the data (or SKTRANSFER_DATA)")
     parser.add_argument("--work", type=Path, default=WORK / "papers", help="folder of the runs that are done")
     parser.add_argument(
@@ -71,7 +74,8 @@ def main(given: list[str] | None = None) -> None:
             continue
         print(f"== {name}", flush=True)
         seeds = options.seeds or (1 if options.quick else experiment.seeds)
-        conduct(name, experiment, folder, options.work, options.out, seeds, options.quick, options.jobs)
+        size = (seeds, options.quick, options.jobs, options.done)
+        conduct(name, experiment, folder, options.work, options.out, *size)
     print(f"All results: {gather(options.out, list(EXPERIMENTS))}")
     if skipped:
         raise SystemExit(

@@ -49,6 +49,12 @@ def ranks(best: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return dict(zip(best, ranked, strict=True))
 
 
+def without_levels(best: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The same means, without what the cells differ by for all methods alike, which would hide the rest."""
+    level = np.mean(list(best.values()), axis=0)  # (cells, trials)
+    return {method: values - level + level.mean(axis=0) for method, values in best.items()}
+
+
 def mean_over(values: np.ndarray, groups: Sequence) -> np.ndarray:
     """Mean of the cells of each group, in order of appearance; (cells, ...) -> (groups, ...)."""
     names = list(dict.fromkeys(groups))

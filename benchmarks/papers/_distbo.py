@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers._compare import best_so_far, ranks, trials_table
+from benchmarks.papers._compare import best_so_far, ranks, trials_table, without_levels
 from benchmarks.papers._distbo_tasks import Problem
 from benchmarks.papers._experiment import Rows, interval, markdown
 from benchmarks.papers._figures import curves, legend_beside, panels
@@ -24,6 +24,8 @@ NAMES = (
     "`warm-start` initGP, `gp` noneGP, `random` RS."
 )
 AT = [1, 2, 3, 5, 10, 20, 50]
+N_RANDOM = {"multi-gp": 1, "gp": 4}
+"""First trials that are drawn at random, as in the paper; our own would begin in the middle of the space."""
 
 
 def surrogate_of(method: str, encoder: Any, scores: str = "raw") -> str | Surrogate:
@@ -37,13 +39,15 @@ def surrogate_of(method: str, encoder: Any, scores: str = "raw") -> str | Surrog
     return made.get(method, method)
 
 
-def search(problem: Problem, surrogate: str | Surrogate, n_trials: int, seed: int) -> dict[str, Any]:
+def search(
+    problem: Problem, surrogate: str | Surrogate, n_trials: int, seed: int, n_random: int = 0
+) -> dict[str, Any]:
     """Search the target; -> score of each trial, and how similar the past tasks were thought to be.
 
     "alike" and "others" are the mean similarities of those that are like the target and of the rest, before
     each trial; "similarity" is that of every past task after the last one.
     """
-    begun = time.perf_counter()
+    begun, rng = time.perf_counter(), np.random.default_rng([seed, 1])
     optimizer = TransferOptimizer(
         problem.space, problem.tasks, profile=problem.profile, surrogate=surrogate, random_state=seed
     )
@@ -56,7 +60,8 @@ def search(problem: Problem, surrogate: str | Surrogate, n_trials: int, seed: in
             if problem.alike and (similarity := optimizer.similarity()) is not None:
                 row.setdefault("alike", []).append(float(similarity[alike].mean()))
                 row.setdefault("others", []).append(float(similarity[~alike].mean()))
-            [params] = optimizer.ask()
+            random = len(row["score"]) < n_random
+            [params] = optimizer.space.sample(1, rng) if random else optimizer.ask()
             row["score"].append(float(problem.score(params)))
             optimizer.tell(params, row["score"][-1])
         if problem.alike and (similarity := optimizer.similarity()) is not None:
@@ -97,7 +102,7 @@ def figure(rows: Rows, file: Path, cell: Sequence[str] = ("seed",), what: str = 
     """Figures 1 and 3 and the rank graphs: best so far, mean rank, similarity as dist-gp sees it."""
     best, seen = best_so_far(rows, cell), similarities(rows, "dist-gp")
     with panels(file, 3 if seen else 2) as axes:
-        curves(axes[0], best, ylabel=f"best {what} so far")
+        curves(axes[0], without_levels(best), ylabel=f"best {what} so far")
         # The first trials of plain methods may be far below and would hide the rest.
         axes[0].set_ylim(bottom=min(np.percentile(v.mean(axis=0), 10) for v in best.values()))
         curves(axes[1], ranks(best), ylabel="mean rank")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.runner import Key, run_all
+from benchmarks.runner import Key, read_rows, run_all
 
 Rows = list[dict[str, Any]]
 
@@ -34,7 +33,8 @@ class Experiment:
     figure : callable, (rows, PNG file) -> None
     run : callable, (*key, data folder) -> dict of what was measured
     rows : callable, (keys, data folder, work folder, number of jobs) -> rows, or None
-        In place of `run` where runs are not independent of each other; it keeps what it has done itself.
+        In place of `run` where runs are not independent of each other; it keeps what it has done itself,
+        and with 0 jobs it gives that.
     needs : tuple of str
         Folders below the data folder that it reads.
     """
@@ -64,30 +64,37 @@ def conduct(
     seeds: int,
     quick: bool,
     n_jobs: int,
+    done: bool = False,
 ) -> None:
-    """Run what is missing and write ``NAME.csv``, ``NAME.png`` and ``NAME.md``."""
-    begun = time.time()
+    """Run what is missing and write ``NAME.csv``, ``NAME.png`` and ``NAME.md``; with `done` run nothing.
+
+    What there is to say of the figures is written by hand, in ``NAME-notes.md``, and made part of the page.
+    """
     keys = experiment.keys(seeds, quick, folder)
     if experiment.run is None:
         assert experiment.rows is not None
-        rows = experiment.rows(keys, folder, work, n_jobs)
+        rows = experiment.rows(keys, folder, work, 0 if done else n_jobs)
     else:
         store = work / f"{name}{'-quick' if quick else ''}.jsonl"
-        rows = run_all(store, experiment.fields, keys, experiment.run, n_jobs, lambda key: (folder,))
+        there = read_rows(store, experiment.fields) if done else {}
+        wanted = [key for key in keys if key in there] if done else keys
+        rows = run_all(store, experiment.fields, wanted, experiment.run, n_jobs, lambda key: (folder,))
     out.mkdir(parents=True, exist_ok=True)
     write_csv(rows, out / f"{name}.csv")
     experiment.figure(rows, out / f"{name}.png")
     command = f"OMP_NUM_THREADS=1 python -m benchmarks.papers {name} --seeds {seeds}" + " --quick" * quick
     spent = sum(row.get("wall", 0.0) for row in rows)
+    count = f"{len(rows)} runs" if len(rows) == len(keys) else f"{len(rows)} of its {len(keys)} runs"
+    notes = out / f"{name}-notes.md"
     lines = [
         f"# {experiment.title}",
         "",
-        f"Made by `{command}`: {len(rows)} runs, {spent / 60:.0f} minutes of one core in all, "
-        f"{(time.time() - begun) / 60:.0f} minutes since the program was last started. The whole experiment "
+        f"Made by `{command}`: {count}, {spent / 60:.0f} minutes of one core in all. The whole experiment "
         f"has {experiment.seeds} seeds. Every run is in [{name}.csv]({name}.csv).",
         "",
         experiment.about,
         "",
+        *(["## What it shows", "", notes.read_text().strip(), ""] if notes.exists() else []),
         f"![{experiment.title}]({name}.png)",
         "",
         *experiment.tables(rows),

@@ -32,7 +32,7 @@ SPACE = {
     "max_iter": randint(1, 31),
     "tol": loguniform(1e-4, 1e-1),
 }
-MAX_ROWS, LEAST_OF_A_CLASS = 500, 4
+MAX_ROWS, LEAST_OF_A_CLASS = 2000, 4
 N_TABLE = 100  # configurations of each data set, where a table of them is wanted
 
 
@@ -102,8 +102,8 @@ def data_set(name: str, folder: Path) -> DataSet:
 def logistic_suite(folder: Path) -> Suite:
     """A table for each data set with its profile: the log loss of random configurations, others for each.
 
-    Accuracies on a hundred rows would be tied too often to be told apart. The losses are computed once and
-    kept in the work folder.
+    Accuracies on a few hundred rows would be tied too often to be told apart. The losses are computed once
+    and kept in the work folder.
     """
     losses = Memory(WORK / "papers" / LOGISTIC, verbose=0).cache(_losses)
     tables = {}

@@ -107,13 +107,18 @@ def everywhere(rows: Rows) -> Rows:
     return [row for row in rows if seen[row["method"]] == suites]
 
 
-def figure(rows: Rows, file: Path) -> None:
-    """Mean regret and mean rank over the trials, and the ranks after the last with critical differences."""
+def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:
+    """Mean regret and mean rank over the trials, and the ranks after the last with critical differences.
+
+    With `ranked` the last panel is of these rows, which may be of more methods.
+    """
     found = Comparison(everywhere(rows))
     n_trials = next(iter(found.rank.values())).shape[1]
     with panels(file, 3) as axes:
         curves(axes[0], found.regret, ylabel="mean normalised regret")
-        axes[0].set_yscale("log")
+        lowest = min(v.mean(axis=0)[v.mean(axis=0) > 0].min(initial=1.0) for v in found.regret.values())
+        axes[0].set(yscale="log", ylim=(lowest / 2, None))  # a band that reaches 0 has no end here
         curves(axes[1], found.rank, ylabel="mean rank")
         legend_beside(axes[1])
-        rank_diagram(axes[2], found.last(n_trials), found.difference, f"after {n_trials} trials")
+        last = found if ranked is None else Comparison(everywhere(ranked))
+        rank_diagram(axes[2], last.last(n_trials), last.difference, f"after {n_trials} trials")

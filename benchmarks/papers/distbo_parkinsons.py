@@ -14,7 +14,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.papers import _distbo
-from benchmarks.papers._distbo import METHODS, search, surrogate_of
+from benchmarks.papers._distbo import METHODS, N_RANDOM, search, surrogate_of
 from benchmarks.papers._distbo_tasks import Problem, by_plain_search
 from benchmarks.papers._experiment import Experiment
 from sktransfer import Task, profile
@@ -69,7 +69,7 @@ def run(patient: int, method: str, seed: int, folder: Path) -> dict:
     problem = Problem(SPACE, others, tasks[patient].profile, partial(r2, data=data))
     surrogate = surrogate_of(method, DistributionEncoder(), scores="standardise")
     # With one seed for all, random search would try the same configurations on every patient.
-    return search(problem, surrogate, N_TRIALS, N_PATIENTS * seed + patient)
+    return search(problem, surrogate, N_TRIALS, N_PATIENTS * seed + patient, N_RANDOM.get(method, 0))
 
 
 EXPERIMENT = Experiment(

@@ -8,6 +8,7 @@ import numpy as np
 
 from benchmarks import protein
 from benchmarks.papers import _distbo
+from benchmarks.papers._compare import without_levels
 from benchmarks.papers._experiment import Experiment, Rows
 from benchmarks.papers._figures import curves, legend_beside, panels
 from benchmarks.runner import Key
@@ -30,7 +31,12 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
 def rows(keys: list[Key], folder: Path, work: Path, n_jobs: int) -> Rows:
     """All runs: several methods share their evaluations, so `benchmarks.protein` arranges them itself."""
     estimators, _, methods, seeds = (list(dict.fromkeys(part)) for part in zip(*keys, strict=True))
-    runs = protein.run_all(folder, work, estimators, methods, len(seeds), n_jobs)
+    if n_jobs:
+        runs = protein.run_all(folder, work, estimators, methods, len(seeds), n_jobs)
+    else:
+        runs = protein.load_runs(work / protein.RUNS)
+        done = {m for m in methods if all((m, e, p, s) in runs for e, p, _, s in keys)}
+        keys = [key for key in keys if key[2] in done]
     found = []
     for estimator, name, method, seed in keys:
         run = runs[method, estimator, name, seed]
@@ -64,7 +70,7 @@ def figure(rows: Rows, file: Path) -> None:
     with panels(file, len(estimators), width=5.5) as axes:
         for axis, estimator in zip(axes, estimators, strict=True):
             flat = {m: b.reshape(-1, b.shape[-1]) for m, b in best(rows, estimator).items()}
-            curves(axis, flat, ylabel="best accuracy so far, %", title=estimator)
+            curves(axis, without_levels(flat), ylabel="best accuracy so far, %", title=estimator)
         legend_beside(axes[-1])
 
 

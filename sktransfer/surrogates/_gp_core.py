@@ -22,6 +22,7 @@ import torch
 from scipy.optimize import minimize
 
 from sktransfer._torch import single_thread, tensor
+from sktransfer.surrogates._gp_gradient import value_and_gradient
 
 _JITTER = 1e-9
 _NOT_DEFINITE = 1e10  # value of a kernel matrix that has no Cholesky factor
@@ -130,21 +131,16 @@ def fit_hyperparameters(
     search that is taken up again sees the same model. Fitting degrades, it does not die: if it leads
     nowhere, the medians are returned with a warning.
     """
-    squares, z_t = differences(tensor(X), tensor(X), categorical), tensor(z)
+    squares = differences(tensor(X), tensor(X), categorical).numpy()
 
-    def value_and_gradient(h: np.ndarray) -> tuple[float, np.ndarray]:
-        h_t = torch.tensor(h, dtype=torch.float64, requires_grad=True)
-        try:
-            loss = negative_log_posterior(h_t, squares, z_t, kernel, priors)
-        except torch.linalg.LinAlgError:
-            return _NOT_DEFINITE, np.zeros_like(h)
-        (gradient,) = torch.autograd.grad(loss, h_t)
-        return float(loss.detach()), gradient.numpy()
+    def loss(h: np.ndarray) -> tuple[float, np.ndarray]:
+        found = value_and_gradient(h, squares, z, kernel, priors, _JITTER)
+        return (_NOT_DEFINITE, np.zeros_like(h)) if found is None else found
 
     medians = priors.medians(X.shape[1])
     with single_thread():
         best = minimize(
-            value_and_gradient,
+            loss,
             medians,
             jac=True,
             method="L-BFGS-B",

@@ -8,9 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.papers import _distbo, _suites, yogatama
+from benchmarks.papers import _distbo, _suites, copula, yogatama
 from benchmarks.papers.__main__ import EXPERIMENTS, experiment_of, main
-from benchmarks.papers._compare import best_so_far, critical_difference, mean_over, not_apart, ranks
+from benchmarks.papers._compare import (
+    best_so_far,
+    critical_difference,
+    mean_over,
+    not_apart,
+    ranks,
+    without_levels,
+)
 from benchmarks.papers._experiment import Experiment, conduct, read_csv, write_csv
 from benchmarks.papers._page import gather
 from benchmarks.papers._replay import expected_best, replay
@@ -40,6 +47,15 @@ def test_ranks_average_ties_and_one_is_best():
     best = {"a": np.array([[0.3, 0.9]]), "b": np.array([[0.1 + 0.2, 0.1]]), "c": np.array([[0.1, 0.5]])}
     found = ranks(best)  # 0.1 + 0.2 is 0.3 but for the last digit
     assert {m: r.tolist() for m, r in found.items()} == {"a": [[1.5, 1]], "b": [[1.5, 3]], "c": [[3, 2]]}
+
+
+def test_without_levels_keeps_means_and_differences():
+    best = {"a": np.array([[1.0, 2.0], [11.0, 12.0]]), "b": np.array([[3.0, 2.0], [13.0, 14.0]])}
+    found = without_levels(best)
+    for method, values in best.items():
+        np.testing.assert_allclose(found[method].mean(axis=0), values.mean(axis=0))
+    np.testing.assert_allclose(found["a"] - found["b"], best["a"] - best["b"])
+    np.testing.assert_allclose(found["a"][:, 0], [6.0, 6.0])  # the cells were 10 apart for both
 
 
 def test_mean_over_groups():
@@ -116,6 +132,18 @@ def test_an_experiment_is_written_and_not_run_twice(tmp_path):
     page = (tmp_path / "out" / "tiny.md").read_text()
     assert "2 runs, 2 minutes" in page and "7 seeds" in page and "## Best 0.5" in page
     assert [row["seed"] for row in read_csv(tmp_path / "out" / "tiny.csv")] == [0, 1]
+
+
+def test_what_is_done_is_shown_without_running_the_rest(tmp_path):
+    calls: list = []
+    place = (tmp_path, tmp_path / "work", tmp_path / "out")
+    conduct("tiny", tiny(calls), *place, 2, False, 1)
+    (tmp_path / "out" / "tiny-notes.md").write_text("All is well.")
+    conduct("tiny", tiny(calls), *place, 5, False, 1, done=True)
+    assert len(calls) == 2
+    page = (tmp_path / "out" / "tiny.md").read_text()
+    assert "2 of its 5 runs" in page
+    assert "## What it shows\n\nAll is well." in page
 
 
 def test_page_of_all_results(tmp_path):
@@ -234,6 +262,21 @@ def test_distbo_tables_and_figure(tmp_path):
     pytest.importorskip("matplotlib")
     _distbo.figure(rows, tmp_path / "distbo.png")
     assert (tmp_path / "distbo.png").stat().st_size > 1000
+
+
+def test_copula_tables():
+    common = {"suite": "fcnet", "task": "slice_localization", "seed": 0, "seconds": [1.0, 1.0]}
+    rows = [
+        common | {"method": "random", "loss": [4.0, 2.0], "random": [4.0, 2.0]},
+        common | {"method": "CGP", "loss": [1.0, 3.0], "prior_error": 0.5},
+        common | {"method": "gp", "loss": [4.0, 1.0]},
+    ]
+    assert copula.improvements(rows, "slice_localization", "CGP").tolist() == [[75.0, 50.0]]
+    text = "\n".join(copula.tables(rows))
+    assert "| fcnet | slice_localization | 1 | 0.0 | 62.5 | 25.0 | 58.7 | 53.3 | 21.4 | 1.8 |" in text
+    assert "CGP, 1 tasks of fcnet, deepar: at or above the published figure on 1" in text
+    assert "more than 20 % on 0 (none); ahead of gp on 1." in text
+    assert "| fcnet | slice_localization | 0.5 |" in text
 
 
 def test_yogatama_tables():
