@@ -12,7 +12,7 @@ import numpy as np
 from sktransfer import TransferSearchCV
 
 ADDED_COLUMNS = ("origin", "predicted_mean", "predicted_std")
-ADDED_ATTRIBUTES = ("source_tasks_", "surrogate_", "task_id_")
+ADDED_ATTRIBUTES = ("source_tasks_", "space_", "surrogate_", "task_id_")
 
 
 class _Adapter(TransferSearchCV):
