@@ -40,9 +40,9 @@ def main():
         print("Tuning", ", ".join(PAST), "one after the other:\n")
         for name, (X, y) in PAST.items():
             search = TransferSearchCV(pipeline, SPACE, n_iter=20, archive=archive, random_state=0).fit(X, y)
-            used = sum(source["n_used"] for source in search.source_tasks_)
+            heard = sum(source["refused"] is None for source in search.source_tasks_)
             print(
-                f"  {name:14} best accuracy {search.best_score_:.3f};  {used} trials came from past tasks;  "
+                f"  {name:14} best accuracy {search.best_score_:.3f};  {heard} past tasks were heard;  "
                 f"the archive holds {len(archive)}"
             )
 
@@ -52,7 +52,7 @@ def main():
         ours = TransferSearchCV(pipeline, SPACE, n_iter=TRIALS, archive=archive, random_state=0).fit(X, y)
         print("  It leaned on:")
         for source in ours.source_tasks_:
-            print(f"    {source['id']}  similarity {source['similarity']:.2f}, {source['n_used']} settings")
+            print(f"    {source['id']}  similarity {source['similarity']:.2f}")
 
     randomized = [
         best_so_far(RandomizedSearchCV(pipeline, SPACE, n_iter=TRIALS, random_state=seed).fit(X, y))
