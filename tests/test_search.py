@@ -5,6 +5,7 @@ import pickle
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import joblib
 import numpy as np
@@ -687,6 +688,33 @@ def test_a_broken_archive_profile_or_surrogate_costs_a_warning(tmp_path, monkeyp
         with pytest.warns(UserWarning, match="at random"):
             fitted = search(surrogate="gp").fit(X, y)
     assert len(scores(fitted)) == 7
+
+
+def test_damaged_records_and_journals_cost_a_warning_and_no_search(tmp_path):
+    """Cut off and changed at random places, also with `resume`, which reads everything."""
+    wine, rng = load_wine(return_X_y=True), np.random.default_rng(0)
+    search(archive=tmp_path, n_iter=4, cv=2, surrogate="warm-start").fit(*wine)
+    archive = Archive(tmp_path)
+    [task] = archive
+    journal = archive.running.start(replace(task, id="killed", trials=()))
+    for trial, folds in zip(task.trials, task.resume["folds"], strict=True):
+        journal.add(trial, folds)
+    journal.sync()
+    record = archive.path / "tasks" / f"{task.id}.joblib"
+    for file in (record, journal.path):
+        sound = file.read_bytes()
+        for n in range(12):
+            damaged = bytearray(sound[: int(rng.integers(1, len(sound)))] if n % 2 else sound)
+            damaged[int(rng.integers(len(damaged)))] ^= 0xFF
+            file.write_bytes(damaged)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                made = search(archive=Archive(tmp_path, readonly=True), n_iter=2, cv=2, resume=True)
+                made.set_params(surrogate="warm-start", refit=False).fit(X, y)
+                read = {trial.score for each in Archive(tmp_path).select().tasks for trial in each.trials}
+            assert np.isfinite(scores(made)).all()
+            assert read <= {trial.score for trial in task.trials}
+        file.write_bytes(sound)
 
 
 # -- all kinds of data -----------------------------------------------------------------------------

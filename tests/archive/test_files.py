@@ -222,10 +222,9 @@ def append_with_a_clock(archive, make_task, n, hours, barrier):
 
 @needs_fork
 def test_sixteen_writers_whose_clocks_disagree(archive, make_task):
-    """50 appends each in `benchmarks/archive.py`; here 10, for the sake of time."""
     barrier = multiprocessing.get_context("fork").Barrier(16)
     writers = [
-        start(append_with_a_clock, archive, make_task, 10, hours, barrier) for hours in range(-80, 80, 10)
+        start(append_with_a_clock, archive, make_task, 50, hours, barrier) for hours in range(-80, 80, 10)
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -233,7 +232,7 @@ def test_sixteen_writers_whose_clocks_disagree(archive, make_task):
             list(archive)
             archive.select()
     assert [writer.exitcode for writer in writers] == [0] * 16
-    assert len(archive) == len({task.id for task in archive}) == 160
+    assert len(archive) == len({task.id for task in archive}) == 800
     assert len({task.created[:13] for task in archive}) >= 16
     assert archive.verify() == []
     assert not [file for file in (archive.path / "tasks").iterdir() if file.suffix == ".tmp"]
