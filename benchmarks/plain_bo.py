@@ -30,6 +30,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.data import data_folder, load_classification
+from benchmarks.papers._replay import expected_best
 from sktransfer import Space, TransferOptimizer
 
 DEVELOPMENT = ["bupa", "ecoli1", "hayes-roth", "heart", "pima", "tae", "wdbc", "wine"]
@@ -152,17 +153,6 @@ def run_all(
     return [done[job] for job in jobs]
 
 
-def expected_best(scores: np.ndarray, k: int) -> float:
-    """Expected best of k draws without replacement."""
-    ordered, n = np.sort(np.nan_to_num(scores, nan=-np.inf)), len(scores)
-    ordered = np.where(np.isfinite(ordered), ordered, ordered[np.isfinite(ordered)].min())
-    # P(best <= i-th smallest) = C(i, k) / C(n, k)
-    below = np.array(
-        [np.prod([(i - j) / (n - j) for j in range(k)]) if i >= k else 0.0 for i in range(n + 1)]
-    )
-    return float((np.diff(below) * ordered).sum())
-
-
 def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]:
     """method -> estimator -> normalised regret, shape (cells and seeds, len(at))."""
     table: dict[str, dict[str, list]] = {}
@@ -175,7 +165,8 @@ def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]
             continue  # nothing to be found here: every configuration is as good as the best
         for row in cell:
             if row["method"] == "random":
-                reached = [expected_best(reference, k) for k in at]
+                loss = -np.nan_to_num(reference, nan=np.nanmin(reference))  # a failure is as bad as the worst
+                reached = list(-expected_best(loss, max(at))[np.array(at) - 1])
             else:
                 reached = list(np.fmax.accumulate(row["scores"])[np.array(at) - 1])
             table.setdefault(row["method"], {}).setdefault(estimator, []).append(

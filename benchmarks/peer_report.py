@@ -1,0 +1,191 @@
+"""What `benchmarks.peers` found, as tables and figures.
+
+Regret is normalised in each cell, an estimator and a data set: 0 is the best score that anybody reached,
+1 the median of the random configurations. Seeds are averaged first, then cells.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.papers._compare import critical_difference, ranks
+from benchmarks.papers._figures import curves, legend_beside, panels, rank_diagram
+from benchmarks.papers._replay import expected_best
+from benchmarks.peer_methods import HALVING, METHODS, NO_ARCHIVE, OURS, RANDOM, SHUFFLED, STARTER
+
+AT = (1, 2, 3, 5, 10, 20, 30)
+GROWN = f"{OURS}30 past"
+GP_PEER = "optuna GP"
+Cell = tuple[str, str]
+Regrets = dict[str, dict[Cell, np.ndarray]]
+"""Method -> cell -> best regret so far after each trial, mean over seeds."""
+
+
+def regrets(rows: Sequence[Mapping[str, Any]]) -> Regrets:
+    """Of every method in every cell where configurations differ."""
+    table: Regrets = {}
+    cells: dict[Cell, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault((row["estimator"], row["data"]), []).append(row)
+    for cell, own in cells.items():
+        reference = np.array(next(row["scores"] for row in own if row["method"] == RANDOM), dtype=float)
+        best = max(np.nanmax(np.array(row["scores"], dtype=float)) for row in own)
+        scale = best - np.nanmedian(reference)
+        if scale < 1e-9:
+            continue  # nothing to be found here: every configuration is as good as the best
+        for method in dict.fromkeys(row["method"] for row in own):
+            if method == RANDOM:
+                loss = -np.nan_to_num(reference, nan=np.nanmin(reference))  # a failure is as bad as the worst
+                reached = -expected_best(loss, len(loss))[None]
+            else:
+                scores = [row["scores"] for row in own if row["method"] == method]
+                reached = np.fmax.accumulate(np.array(scores, dtype=float), axis=1)
+                # Before the first success nothing is reached: as bad as the worst random configuration.
+                reached = np.where(np.isnan(reached), np.nanmin(reference), reached)
+            table.setdefault(method, {})[cell] = (best - reached.mean(axis=0)) / scale
+    return table
+
+
+def stacked(table: Regrets, method: str, estimator: str | None = None) -> tuple[np.ndarray, list[str]]:
+    """Regrets (cells, trials) of a method, and the data sets of the cells."""
+    cells = [cell for cell in table[method] if estimator in (None, cell[0])]
+    return np.array([table[method][cell] for cell in cells]), [data for _, data in cells]
+
+
+def interval(values: np.ndarray, data: Sequence[str], n: int = 1000) -> str:
+    """Mean over cells and its 95 % bootstrap interval; data sets are drawn, since their cells go together."""
+    names = sorted(set(data))
+    total = np.array([values[[d == name for d in data]].sum() for name in names])
+    count = np.array([sum(d == name for d in data) for name in names])
+    drawn = np.random.default_rng(0).integers(len(names), size=(n, len(names)))
+    means = total[drawn].sum(axis=1) / count[drawn].sum(axis=1)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return f"{values.mean():.3f} ({low:.3f}–{high:.3f})"
+
+
+def regret_table(table: Regrets, estimator: str | None = None) -> list[str]:
+    """Rows of Markdown: methods by numbers of trials."""
+    lines = ["| search | " + " | ".join(f"k = {k}" for k in AT) + " |", "|---|" + "---|" * len(AT)]
+    for method in (m for m in METHODS if m in table):
+        values, data = stacked(table, method, estimator)
+        if method == HALVING:
+            cells = [""] * (len(AT) - 1) + [interval(values[:, 0], data)]
+        else:
+            cells = [interval(values[:, k - 1], data) for k in AT]
+        lines.append(f"| {method} | {' | '.join(cells)} |")
+    return lines
+
+
+def random_trials(table: Regrets, method: str) -> list[str]:
+    """How many trials random search needs, on average over the cells, for the regret after k trials."""
+    random = stacked(table, RANDOM)[0].mean(axis=0)
+    reached = stacked(table, method)[0].mean(axis=0)
+    needed = [int(np.searchsorted(-random, -reached[k - 1])) + 1 for k in AT]
+    return [f"{n}" if n <= len(random) else f"> {len(random)}" for n in needed]
+
+
+def speed_up_table(table: Regrets) -> list[str]:
+    """Rows of Markdown: trials of random search for the regret of each method."""
+    lines = ["| search | " + " | ".join(f"k = {k}" for k in AT) + " |", "|---|" + "---|" * len(AT)]
+    for method in (m for m in METHODS if m in table and m not in (RANDOM, HALVING)):
+        lines.append(f"| {method} | {' | '.join(random_trials(table, method))} |")
+    return lines
+
+
+def seconds_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Rows of Markdown: seconds outside the evaluations."""
+    lines = ["| search | learning, s | a trial, s | of Optuna's GP |", "|---|---|---|---|"]
+    own = {m: [r for r in rows if r["method"] == m and "seconds" in r] for m in METHODS}
+    seconds = {m: float(np.median([r["seconds"] for r in found])) for m, found in own.items() if found}
+    for method, value in seconds.items():
+        learning = np.median([row["learning"] for row in own[method]])
+        ratio = f"{value / seconds[GP_PEER]:.2f}" if GP_PEER in seconds else ""
+        lines.append(f"| {method} | {learning:.2f} | {value:.4f} | {ratio} |")
+    return lines
+
+
+def mean_at(table: Regrets, method: str, k: int, estimator: str | None = None) -> float:
+    return float(stacked(table, method, estimator)[0][:, k - 1].mean())
+
+
+def claims(table: Regrets) -> list[str]:
+    """Rows of Markdown: what the search should do, and whether it did."""
+    lines = ["| statement | figures | holds |", "|---|---|---|"]
+
+    def claim(text: str, ours: float, theirs: float) -> None:
+        lines.append(f"| {text} | {ours:.3f}, {theirs:.3f} | {'yes' if ours <= theirs else 'no'} |")
+
+    pairs = [(GROWN, 1, 10), (GROWN, 5, 40), (STARTER, 1, 6)]
+    for method, k, other in (pair for pair in pairs if pair[0] in table):
+        text = f"{method}: trial {k} as good as random search's {other}th"
+        claim(text, mean_at(table, method, k), mean_at(table, RANDOM, other))
+    if GROWN not in table:
+        return lines
+    for peer in (m for m in METHODS if m in table and not m.startswith(OURS) and m not in (RANDOM, HALVING)):
+        claim(f"trial 10 better than {peer}'s 20th", mean_at(table, GROWN, 10), mean_at(table, peer, 20))
+        behind = [k for k in range(1, 31) if mean_at(table, GROWN, k) > mean_at(table, peer, k)]
+        words = "yes" if not behind else f"no, behind at {', '.join(map(str, behind))}"
+        lines.append(f"| ahead of {peer} at every number of trials | | {words} |")
+    for method in (m for m in (GROWN, SHUFFLED) if m in table and NO_ARCHIVE in table):
+        for estimator in dict.fromkeys(cell[0] for cell in table[method]):
+            for k in (10, 20, 30):
+                claim(
+                    f"{method}: not worse than no archive, {estimator}, {k} trials",
+                    mean_at(table, method, k, estimator),
+                    mean_at(table, NO_ARCHIVE, k, estimator),
+                )
+    return lines
+
+
+def figures(table: Regrets, file: Path) -> float:
+    """Regret over trials, and the ranks after 10 trials; returns the critical difference."""
+    shown = [m for m in METHODS if m in table and m not in (HALVING, SHUFFLED)]
+    values = {m: stacked(table, m)[0][:, : max(AT)] for m in shown}
+    ranked = {m: r.mean(axis=0) for m, r in ranks({m: -v for m, v in values.items()}).items()}
+    difference = critical_difference(len(shown), len(next(iter(values.values()))))
+    with panels(file, 2, width=6.2, height=4.4) as (left, right):
+        curves(left, values, ylabel="mean normalised regret", title="best so far")
+        left.set(yscale="log", xscale="log")
+        left.set_xticks(AT, [str(k) for k in AT])
+        legend_beside(left)
+        rank_diagram(right, {m: float(r[9]) for m, r in ranked.items()}, difference, "after 10 trials")
+    return difference
+
+
+def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: str) -> str:
+    """The page as Markdown; with a file, it is written there, and figure and single runs beside it."""
+    table = regrets(rows)
+    cells = sorted({cell for by in table.values() for cell in by})
+    names = sorted({data for _, data in cells})
+    lines = [
+        "# The search and its peers",
+        "",
+        f"Made by `{command}`.",
+        "",
+        f"{len(cells)} targets: {len(names)} data sets ({', '.join(names)}) for "
+        f"{', '.join(dict.fromkeys(e for e, _ in cells))}. Mean normalised regret after k trials, 0 the best "
+        "score that any search reached on the target, 1 the median random configuration, and in brackets "
+        "the 95 % bootstrap interval over data sets. Halving stands where it has cost as much as 30 trials.",
+        "",
+        *regret_table(table),
+        "",
+    ]
+    if file:
+        figures(table, file.with_suffix(".png"))
+        lines += [f"![Regret over trials, and ranks]({file.stem}.png)", ""]
+    lines += ["## What was to be shown", "", *claims(table), ""]
+    lines += ["## Trials that random search needs for the same regret", "", *speed_up_table(table), ""]
+    lines += ["## Seconds outside cross-validation", "", *seconds_table(rows), ""]
+    for estimator in dict.fromkeys(e for e, _ in cells):
+        lines += [f"## {estimator}", "", *regret_table(table, estimator), ""]
+    text = "\n".join(lines)
+    if file:
+        file.write_text(text)
+        kept = [{key: value for key, value in row.items() if key != "params"} for row in rows]
+        file.with_suffix(".jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    return text

@@ -1,0 +1,92 @@
+"""The hand-made peers of the comparison, and how it counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+pytest.importorskip("pandas")
+
+from benchmarks.peer_methods import Listed, Problem, best_first, nearest, portfolio, shuffled
+from benchmarks.peer_report import claims, regrets, stacked
+from sktransfer import Task, profile
+
+SPACE = {"x": [0.0, 0.25, 0.5, 0.75, 1.0]}
+
+
+def task(best: float, data=None, id: str = "") -> Task:
+    """A search on all of the space whose best value is `best`."""
+    trials = [({"x": x}, -abs(x - best)) for x in SPACE["x"]]
+    return Task.from_trials(SPACE, trials, data, id=id)
+
+
+def data_of(n_rows: int):
+    return profile(*make_classification(n_rows, random_state=0))
+
+
+@pytest.fixture
+def past() -> list[Task]:
+    return [task(0.25, data_of(60)), task(1.0, data_of(100)), task(1.0, data_of(1000))]
+
+
+def test_best_first_leaves_failures_out():
+    trials = [({"x": 0.0}, 0.1), ({"x": 0.5}, float("nan")), ({"x": 1.0}, 0.9)]
+    assert best_first(Task.from_trials(SPACE, trials)) == [{"x": 1.0}, {"x": 0.0}]
+
+
+def test_nearest_begins_with_the_best_of_the_task_with_data_alike(past):
+    found = list(nearest(Problem(SPACE, data_of(60), past, 0)))
+    assert found[0] == {"x": 0.25}
+    assert next(nearest(Problem(SPACE, data_of(1000), past, 0))) == {"x": 1.0}
+    assert len(found) == 15
+
+
+def test_portfolio_begins_with_what_is_best_on_most_tasks_and_then_serves_the_others(past):
+    found = list(portfolio(Problem(SPACE, data_of(60), past, 0)))
+    assert found[0]["x"] == 1.0
+    others = [params["x"] for params in found if params["x"] != 1.0]
+    assert others[0] == 0.25
+
+
+def test_listed_repeats_nothing_and_goes_on_at_random(past):
+    problem = Problem(SPACE, data_of(60), past, 0)
+    search = Listed(iter([{"x": 1.0}, {"x": 1.0}, {"x": 0.5}]), problem)
+    assert [search.ask()["x"] for _ in range(2)] == [1.0, 0.5]
+    assert search.ask()["x"] in SPACE["x"]
+
+
+def test_shuffled_keeps_scores_and_configurations_but_not_their_pairs(past):
+    moved = shuffled(past[0], 0)
+    assert sorted(moved.scores) == sorted(past[0].scores)
+    assert [t.params for t in moved.trials] == [t.params for t in past[0].trials]
+    assert list(moved.scores) != list(past[0].scores)
+
+
+def rows_of(method: str, *scores: list[float], data: str = "a") -> list[dict]:
+    return [
+        {"estimator": "svc", "data": data, "method": method, "seed": seed, "scores": own}
+        for seed, own in enumerate(scores)
+    ]
+
+
+def test_regret_is_nought_at_the_best_and_one_at_the_random_median():
+    rows = rows_of("random search", [0.5, 0.6, 0.7]) + rows_of("optuna TPE", [0.6, 0.8], [float("nan"), 0.6])
+    table = regrets(rows)
+    np.testing.assert_allclose(stacked(table, "optuna TPE")[0], [[(1.0 + 1.5) / 2, 0.5]])
+    np.testing.assert_allclose(stacked(table, "random search")[0][0], [1.0, 2 / 3, 0.5])
+
+
+def test_a_target_where_all_is_alike_counts_for_nothing():
+    rows = rows_of("random search", [0.5, 0.5]) + rows_of("random search", [0.1, 0.2, 0.3], data="b")
+    assert list(regrets(rows)["random search"]) == [("svc", "b")]
+
+
+def test_claims_say_where_the_search_is_behind():
+    random = list(np.linspace(0, 1, 101))
+    ours, theirs = [0.5] * 10 + [1.0] * 20, [0.2] * 9 + [0.6] + [0.9] * 20
+    rows = rows_of("random search", random) + rows_of("sktransfer, 30 past", ours)
+    rows += rows_of("optuna TPE", theirs)
+    text = "\n".join(claims(regrets(rows)))
+    assert "ahead of optuna TPE at every number of trials | | no, behind at 10 |" in text
+    assert "trial 1 as good as random search's 10th | 1.000, 0.165 | no" in text
