@@ -338,11 +338,11 @@ class TransferOptimizer:
 
     def _belief(self) -> Belief | None:
         """What the surrogate believes once it has seen enough, trials under way taken as predicted."""
-        target = self._target()
-        if len(target.z) < self.surrogate.n_initial_:
-            return None
-        if len(target.z) and not np.isfinite(target.z).any():
-            return None  # nothing but failures: there is no scale to believe on
+        target, n_initial = self._target(), self.surrogate.n_initial_
+        if len(target.z) < n_initial or (len(target.z) and not np.isfinite(target.z).any()):
+            return None  # too little, or nothing but failures: there is no scale to believe on
+        if n_initial and target.flat:
+            return None  # no difference yet, and no past that tells where one might be
         belief = Belief.of(self.surrogate, target)
         if belief is None or belief.draws or not self._pending:  # draws differ by themselves
             return belief

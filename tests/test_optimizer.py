@@ -289,3 +289,18 @@ def test_thirty_parameters_and_many_branches():
     optimizer = TransferOptimizer(space, surrogate="gp", random_state=0)
     asked = run(optimizer, 12, score=lambda p: -sum((v - 0.5) ** 2 for v in p.values()))
     assert len({params_identity(p) for p in asked}) == 12
+
+
+def test_a_plateau_is_left_by_filling_the_space():
+    """Where all trials score the same, the largest uncertainty would lead into the corners, one by one."""
+    space = {"x": uniform(0, 1), "y": uniform(0, 1), "z": uniform(0, 1)}
+    optimizer = TransferOptimizer(space, random_state=0)
+    for _ in range(24):
+        [params] = optimizer.ask()
+        inside = all(0.3 < value < 0.7 for value in params.values())
+        optimizer.tell(params, float(inside))
+        if inside:
+            break
+    assert inside
+    corners = [all(min(v, 1 - v) < 0.05 for v in t.params.values()) for t in optimizer.to_task().trials]
+    assert sum(corners) <= 2

@@ -97,12 +97,16 @@ class Past:
 
     def best_settings(self, n: int, usable: np.ndarray) -> np.ndarray:
         """The n best settings of each usable task that exist in today's space; -> (k, d)."""
+        return self.theta[self.best_rows(n, usable)]
+
+    def best_rows(self, n: int, usable: np.ndarray) -> np.ndarray:
+        """Rows of the n best trials of each usable task whose settings exist in today's space; -> (k,)."""
         known = usable[self.owner] & ~(self.theta[:, self.categorical] < 0).any(axis=1)
         best = [np.empty(0, dtype=int)]
         for task in range(len(self)):
             rows = np.flatnonzero((self.owner == task) & known)
             best.append(rows[np.argsort(-self.z[rows], kind="stable")[:n]])
-        return self.theta[np.concatenate(best)]
+        return np.concatenate(best)
 
     def spread_order(self, reach: np.ndarray) -> np.ndarray:
         """The trials of each task from the most to the least telling; ranks within the task, (N,).

@@ -33,16 +33,25 @@ def portfolio(past: Past, size: int) -> np.ndarray:
         return np.empty(0, dtype=int)
     candidates = np.array(best)
     S = np.array([_expected(past, rows, past.theta[candidates]) for rows in own])
-    reached = np.zeros(len(tasks))  # an average setting: what a task reaches without advice
+    # An average setting is what a task reaches without advice.
+    return candidates[complement(S, np.zeros(len(tasks)), size, MIN_GAIN)]
+
+
+def complement(S: np.ndarray, reached: np.ndarray, size: int, min_gain: float = 0.0) -> list[int]:
+    """Candidates that most raise what the tasks have reached, each chosen given those before; (m, c), (m,).
+
+    After the first, one that raises the mean by less than `min_gain` is not worth a trial.
+    """
     chosen: list[int] = []
-    for _ in range(size):
+    for _ in range(min(size, S.shape[1])):
         gains = np.maximum(S - reached[:, None], 0).mean(axis=0)
+        gains[chosen] = -1.0
         k = int(gains.argmax())
-        if chosen and gains[k] < MIN_GAIN:
+        if chosen and gains[k] < min_gain:
             break
         chosen.append(k)
         reached = np.maximum(reached, S[:, k])
-    return candidates[chosen]
+    return chosen
 
 
 def _expected(past: Past, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:

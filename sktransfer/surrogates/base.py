@@ -38,6 +38,11 @@ class EncodedTask:
     id: str = ""
     metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
 
+    @property
+    def flat(self) -> bool:
+        """Whether there are trials and all of them, none failed, have one score: nothing tells them apart."""
+        return len(self.z) > 0 and bool((self.z == self.z[0]).all())
+
 
 @dataclass(frozen=True)
 class Region:

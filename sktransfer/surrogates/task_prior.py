@@ -10,9 +10,14 @@ with c = 1 / (1 - sum w²), the correction of a weighted covariance, and k a Mat
 task shows. It is the prior of  f = mu + sum_i a_i sqrt(c w_i) (mu_i - mu) + residual,  a_i ~ N(0, 1).  Given
 the target's trials, it finds out which past tasks the target is like, and what it shares with none of them.
 
-    weights      w_i ~ exp(-d_i² / 2 bandwidth²),  d_i the distance of the handcrafted meta-features
+    weights      w_i ~ exp(-d_i² / 2 bandwidth²),  d_i the distance of the handcrafted meta-features,
 
-Bandwidth, r and the noise are those that foretell past tasks best from the others (leave one out).
+each feature weighted by how well it foretells that past tasks differ (`_metric`). Bandwidth, r and the noise
+are those that foretell past tasks best from the others (leave one out).
+
+The first trial is the best of the prior's lower confidence bounds. One or two trials say little of which
+past tasks the target is like, and nothing while they all score the same: until then the next trial is the
+setting that, with those tried, does best over the past tasks (`_portfolio`).
 """
 
 from __future__ import annotations
@@ -30,7 +35,9 @@ from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._ensemble import TaskProcesses
 from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, scaled_distances
 from sktransfer.surrogates._guarded import Guarded, guard
+from sktransfer.surrogates._metric import feature_weights
 from sktransfer.surrogates._past import Past
+from sktransfer.surrogates._portfolio import complement
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 
 BANDWIDTHS = np.array([0.15, 0.3, 0.6, 1.2, 100.0])
@@ -44,7 +51,12 @@ UNTRIED = (1.2, 0.3, 0.01)
 MAX_POINTS = 400
 """Points that the means of the past tasks are kept at; between them they are interpolated."""
 
+N_PORTFOLIO = 3
+"""From this trial on the model proposes, if the target has shown a difference by then."""
+
 _JUDGED = 40  # past tasks that the settings are judged by
+_COMPARED = 300  # settings at which past tasks are compared
+_TOP, _LINED_UP = 3, 20  # settings of a task that a portfolio is made of, and how many it has
 _ENCODER = ("names", "low", "high")
 
 
@@ -104,13 +116,16 @@ class TaskPrior(TaskProcesses):
         super()._train(tasks, warm_from)
         profiles = [task.profile for task in tasks]
         encoder = ManualEncoder().fit(profiles)
-        psi = encoder.transform(profiles)
+        known = np.array([profile is not None for profile in profiles])
+        features = encoder.transform(profiles)
+        rows = np.unique(np.linspace(0, len(self.past_.z) - 1, _COMPARED).astype(int))
+        metric = feature_weights(features[known], self._processes.mean(self.past_.theta[rows])[known])
+        psi = features * metric
         squares = ((psi[:, None] - psi) ** 2).sum(-1)
         apart = squares[~np.eye(len(psi), dtype=bool)]
         unit = float(np.median(apart)) if len(apart) else 0.0
-        known = np.array([profile is not None for profile in profiles])
         self.learned_ |= {f"encoder.{name}": value for name, value in encoder.constants().items()}
-        self.learned_ |= {"psi": psi, "unit": np.array(unit or 1.0), "known": known}
+        self.learned_ |= {"psi": psi, "metric": metric, "unit": np.array(unit or 1.0), "known": known}
         self.learned_["settings"] = self._settings(squares / (unit or 1.0))
 
     def _settings(self, squares: np.ndarray) -> np.ndarray:
@@ -163,12 +178,29 @@ class TaskPrior(TaskProcesses):
         if target.profile is not None:
             encoder = ManualEncoder()
             encoder.restore({name: learned[f"encoder.{name}"] for name in _ENCODER})
-            psi = encoder.transform([target.profile])[0]
+            psi = encoder.transform([target.profile])[0] * learned["metric"]
             squares = ((learned["psi"] - psi) ** 2).sum(-1) / learned["unit"]
             if learned["known"].any():  # as far as the typical task that is known: neither alike nor not
                 squares = np.where(learned["known"], squares, np.median(squares[learned["known"]]))
         order = np.lexsort((-self._processes.sizes, squares))[: self.max_tasks]
         return np.sort(order), _weights(squares[np.sort(order)], learned["settings"][0])
+
+    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
+        """While the target shows little: what, beside the trials made, does best on the past tasks."""
+        shows_little = target.flat or 0 < len(target.z) < N_PORTFOLIO
+        if not self._has_past or not shows_little:
+            return super().proposals(target)
+        numbers, past = self._listened_to(target)[0], self.past_
+        rows = past.best_rows(_TOP, np.isin(np.arange(len(past)), numbers))
+        own = [past.z[past.owner == number] for number in numbers]
+        middle, best = (np.array([statistic(z) for z in own])[:, None] for statistic in (np.median, np.max))
+
+        def reached(theta: np.ndarray) -> np.ndarray:  # 0 is a task's median trial, 1 its best
+            means = self._processes.take(numbers).mean(theta)
+            return np.clip((means - middle) / np.maximum(best - middle, 1e-9), -1, 1)
+
+        chosen = rows[complement(reached(past.theta[rows]), reached(target.theta).max(axis=1), _LINED_UP)]
+        return past.theta[chosen], [str(past.ids[past.owner[row]]) for row in chosen]
 
     def posterior(self, target: EncodedTask) -> Posterior:
         """The prior, conditioned on the target's trials, and weighed against a GP on these alone."""

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sktransfer import profile
 from sktransfer.surrogates import EncodedTask, TaskPrior
 from sktransfer.surrogates._guarded import Guarded
+from sktransfer.surrogates._metric import feature_weights
 from sktransfer.surrogates.task_prior import UNTRIED, _deviations, _Prior, _weights
 
 NUMBERS = np.array([False, False])
@@ -121,6 +122,33 @@ def test_only_the_most_alike_are_asked():
     assert np.flatnonzero(model.similarity(target(data=LARGE))).tolist() == [3, 4, 5]
     words = model.basis(target(data=LARGE))
     assert words[0].startswith("left out") and words[3].endswith("meta-features")
+
+
+def test_features_that_go_with_the_best_setting_count_more():
+    rng = np.random.default_rng(1)
+    features = rng.random((20, 3))
+    functions = np.array([bump(GRID, (f, 0.5)) for f in features[:, 1]])
+    weights = feature_weights(features, functions)
+    assert weights[1] > 2 * max(weights[0], weights[2]) > 0
+    np.testing.assert_array_equal(feature_weights(features[:4], functions[:4]), 1)  # too few to tell
+    np.testing.assert_array_equal(feature_weights(features, functions * 0), 1)  # nothing to tell
+
+
+def test_the_second_trial_serves_the_tasks_that_the_first_did_not():
+    past = [task((0.2, 0.5), seed=i, id=str(i)) for i in range(4)]
+    past += [task((0.8, 0.5), seed=i, id=str(i)) for i in (8, 9)]
+    model = TaskPrior().fit(past)
+    first = EncodedTask(np.array([[0.2, 0.5]]), np.array([0.3]), NUMBERS)
+    codes, sources = model.proposals(first)
+    assert codes[0, 0] > 0.6 and sources[0] in ("8", "9")
+
+
+def test_the_portfolio_goes_on_while_all_trials_score_the_same():
+    model = TaskPrior().fit([task((0.2, 0.5)), task((0.8, 0.5), seed=1)])
+    theta = np.random.default_rng(0).random((6, 2))
+    assert len(model.proposals(EncodedTask(theta, np.full(6, 0.5), NUMBERS))[0])
+    assert not len(model.proposals(EncodedTask(theta, np.arange(6.0), NUMBERS))[0])
+    assert not len(model.proposals(target())[0])  # the first trial is the prior's
 
 
 def test_without_data_all_count_alike():
