@@ -57,15 +57,24 @@ class Guarded:
         return rng.permutation(np.vstack(draws))
 
 
-def guard(past: Conditioned, gp: GaussianProcess, theta: np.ndarray, y: np.ndarray, level: Level) -> Guarded:
+def guard(
+    past: Conditioned,
+    gp: GaussianProcess,
+    theta: np.ndarray,
+    y: np.ndarray,
+    level: Level,
+    prior_log_odds: float = PRIOR_LOG_ODDS,
+) -> Guarded:
     """Weigh what the past believes against a GP on the trials alone, with one guess of the scale for both."""
     if level.shift_std == 0:  # all tasks share one scale, they say; the trials alone need not believe it
         level = Level(level.shift, 3 * float(np.exp(level.log_scale)), level.log_scale, 1.0)
     alone = Conditioned(Alone(gp), theta, y, level)
-    return weigh(past, alone, past.log_evidence - alone.log_evidence)
+    return weigh(past, alone, past.log_evidence - alone.log_evidence, prior_log_odds)
 
 
-def weigh(past: Posterior, alone: Posterior, log_ratio: float) -> Guarded:
+def weigh(
+    past: Posterior, alone: Posterior, log_ratio: float, prior_log_odds: float = PRIOR_LOG_ODDS
+) -> Guarded:
     """The average of two beliefs on one scale, given the log ratio of their evidences."""
-    log_odds = np.clip(PRIOR_LOG_ODDS + log_ratio, -50, 50)
+    log_odds = np.clip(prior_log_odds + log_ratio, -50, 50)
     return Guarded(past, alone, float(1 / (1 + np.exp(-log_odds))))

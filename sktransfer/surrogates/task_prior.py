@@ -219,7 +219,8 @@ class TaskPrior(TaskProcesses):
         belief = Conditioned(_Prior(self._means(numbers), weights, *settings), theta, y, level)
         if not len(y) or not self.guard:
             return belief
-        return guard(belief, alone, theta, y, level)
+        # Even odds: the past has had its say by choosing the first trials.
+        return guard(belief, alone, theta, y, level, prior_log_odds=0.0)
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """The weight of each past task, as a share of the largest, times that of the past as a whole."""
