@@ -157,6 +157,15 @@ def figures(table: Regrets, file: Path) -> float:
     return difference
 
 
+def seeds_of(rows: Sequence[Mapping[str, Any]]) -> str:
+    """How many seeds each search has, in words."""
+    numbers: dict[int, list[str]] = {}
+    for method in (m for m in METHODS if m != RANDOM):
+        n = len({row["seed"] for row in rows if row["method"] == method})
+        numbers.setdefault(n, []).append(method)
+    return "; ".join(f"{n} for {', '.join(found)}" for n, found in numbers.items() if n)
+
+
 def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: str) -> str:
     """The page as Markdown; with a file, it is written there, and figure and single runs beside it."""
     table = regrets(rows)
@@ -170,7 +179,8 @@ def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: 
         f"{len(cells)} targets: {len(names)} data sets ({', '.join(names)}) for "
         f"{', '.join(dict.fromkeys(e for e, _ in cells))}. Mean normalised regret after k trials, 0 the best "
         "score that any search reached on the target, 1 the median random configuration, and in brackets "
-        "the 95 % bootstrap interval over data sets. Halving stands where it has cost as much as 30 trials.",
+        "the 95 % bootstrap interval over data sets. Halving stands where it has cost as much as 30 trials. "
+        f"Seeds: {seeds_of(rows)}.",
         "",
         *regret_table(table),
         "",
