@@ -16,7 +16,7 @@ CONFIG  := setup.cfg pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest lint bench-plain bench-transfer bench-archive starter papers clean
+.PHONY: help demo test test-oldest lint bench-plain bench-transfer bench-archive bench-peers starter papers clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -50,6 +50,9 @@ papers: $(VENV)/.installed-bench  ## the papers' own experiments at reduced size
 
 bench-archive: $(VENV)/.installed-bench  ## ten thousand records, and many writers
 	$(THREADS) $(VENV)/bin/python -m benchmarks.archive --report docs/results/archive.md
+
+bench-peers: $(VENV)/.installed-bench  ## the search beside random search, Optuna, skopt and others (hours)
+	$(THREADS) $(VENV)/bin/python -m benchmarks.peers --report docs/results/peers.md
 
 starter: $(VENV)/.installed-bench  ## the starter archive: evaluate what is not there yet (hours), and pack
 	$(THREADS) $(VENV)/bin/python -m benchmarks.build_starter --jobs $(WORKERS)

@@ -24,7 +24,15 @@ from sktransfer._evaluations import Evaluations, Rows, scores_of, trial_of
 from sktransfer._meta_model import learn
 from sktransfer._problem import describe_problem
 from sktransfer._progress import Progress
-from sktransfer._run_parts import busy_batch, failed_row, open_archive, parse_space, provenance, source
+from sktransfer._run_parts import (
+    busy_batch,
+    failed_row,
+    open_archive,
+    parse_space,
+    provenance,
+    source,
+    what_is_heard,
+)
 from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
@@ -152,6 +160,8 @@ class Run:
         try:
             if not self.optimizer.learned:
                 learn(self.optimizer, self.archive)
+                if self._search.verbose and self.optimizer.surrogate.transfers:
+                    print(what_is_heard(self.optimizer))
             return self.optimizer.propose(n)
         except Exception as error:
             warnings.warn(

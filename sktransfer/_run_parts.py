@@ -6,11 +6,12 @@ import math
 import warnings
 from typing import Any
 
+import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from sktransfer._suggest_space import suggest_space
 from sktransfer.archive import Archive, check_overlap
-from sktransfer.optimizer import Proposal
+from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import check_keep
 from sktransfer.space import Space
 from sktransfer.task import Task
@@ -93,3 +94,16 @@ def source(
         "n_used": n_used,
         "refused": refused,
     }
+
+
+def what_is_heard(optimizer: TransferOptimizer) -> str:
+    """What a search that is about to begin rests on, in a line."""
+    tasks, similarity = optimizer.tasks, optimizer.similarity()
+    if not tasks:
+        return "No past search of this estimator and these parameters: beginning from nothing."
+    if similarity is None:
+        return f"Learning from {len(tasks)} past searches."
+    heard = [i for i in np.argsort(-similarity, kind="stable") if similarity[i] > 0]
+    if not heard:
+        return f"Nothing similar among {len(tasks)} past searches: beginning from nothing."
+    return f"Learning from {len(heard)} past searches, most from {tasks[heard[0]].id}."

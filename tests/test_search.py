@@ -864,3 +864,14 @@ def test_imbalanced_regression_and_tiny_data():
     assert search({"alpha": loguniform(1e-3, 1e3)}, estimator=Ridge(), cv=3).fit(Xr, yr).best_score_ > 0.5
     Xc, yc = make_classification(12, 4, weights=[0.7], random_state=0)
     assert np.isfinite(search(cv=2, n_iter=4).fit(Xc, yc).best_score_)
+
+
+def test_verbose_says_what_the_search_rests_on(tmp_path, capsys):
+    def said(**options):
+        search = TransferSearchCV(SVC(), {"C": loguniform(0.1, 10)}, n_iter=2, cv=2, verbose=1, **options)
+        search.fit(*make_classification(40, random_state=len(list(tmp_path.rglob("*.joblib")))))
+        return capsys.readouterr().out
+
+    assert "No past search of this estimator and these parameters" in said(archive=tmp_path)
+    assert "Learning from 1 past searches, most from" in said(archive=tmp_path)
+    assert "past search" not in said(archive=tmp_path, surrogate="gp")

@@ -51,6 +51,10 @@ UNTRIED = (1.2, 0.3, 0.01)
 MAX_POINTS = 400
 """Points that the means of the past tasks are kept at; between them they are interpolated."""
 
+FAR, FEW = 2.0, 10
+"""A target is unlike everything if the nearest of at least FEW past tasks is farther than FAR, squared and in
+units of the median of two past tasks."""
+
 N_PORTFOLIO = 3
 """From this trial on the model proposes, if the target has shown a difference by then."""
 
@@ -71,8 +75,9 @@ class TaskPrior(TaskProcesses):
     target's trials.
 
     Training fits a process to each past task, once: O(m N³) for m tasks of N trials. A proposal asks the
-    `max_tasks` past tasks whose data are most alike. Without a past it is a plain GP; past tasks of which no
-    data are known count alike. To be preferred as long as nothing speaks for another.
+    `max_tasks` past tasks whose data are most alike; those of which no data are known count alike. Without a
+    past, or where nothing in it is similar, it is a plain GP. To be preferred as long as nothing speaks for
+    another.
 
     Parameters
     ----------
@@ -171,24 +176,32 @@ class TaskPrior(TaskProcesses):
             self._kept = numbers, _Means(self, numbers)
         return self._kept[1]
 
+    def _distances(self, target: EncodedTask) -> np.ndarray:
+        """Squared distance of each past task's data from the target's; (m,)."""
+        learned = self.learned_
+        if target.profile is None or not learned["known"].any():
+            return np.zeros(len(self.past_))
+        encoder = ManualEncoder()
+        encoder.restore({name: learned[f"encoder.{name}"] for name in _ENCODER})
+        psi = encoder.transform([target.profile])[0] * learned["metric"]
+        squares = ((learned["psi"] - psi) ** 2).sum(-1) / learned["unit"]
+        # As far as the typical task that is known: neither alike nor not.
+        return np.where(learned["known"], squares, np.median(squares[learned["known"]]))
+
+    def _unlike(self, target: EncodedTask) -> bool:
+        """Whether the target's data are unlike those of all past tasks."""
+        return bool(self.learned_["known"].sum() >= FEW and self._distances(target).min() > FAR)
+
     def _listened_to(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the past tasks whose data are most alike, and their weights; (K,), (K,)."""
-        learned = self.learned_
-        squares = np.zeros(len(self.past_))
-        if target.profile is not None:
-            encoder = ManualEncoder()
-            encoder.restore({name: learned[f"encoder.{name}"] for name in _ENCODER})
-            psi = encoder.transform([target.profile])[0] * learned["metric"]
-            squares = ((learned["psi"] - psi) ** 2).sum(-1) / learned["unit"]
-            if learned["known"].any():  # as far as the typical task that is known: neither alike nor not
-                squares = np.where(learned["known"], squares, np.median(squares[learned["known"]]))
-        order = np.lexsort((-self._processes.sizes, squares))[: self.max_tasks]
-        return np.sort(order), _weights(squares[np.sort(order)], learned["settings"][0])
+        squares = self._distances(target)
+        order = np.sort(np.lexsort((-self._processes.sizes, squares))[: self.max_tasks])
+        return order, _weights(squares[order], self.learned_["settings"][0])
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
         """While the target shows little: what, beside the trials made, does best on the past tasks."""
         shows_little = target.flat or 0 < len(target.z) < N_PORTFOLIO
-        if not self._has_past or not shows_little:
+        if not self._has_past or not shows_little or self._unlike(target):
             return super().proposals(target)
         numbers, past = self._listened_to(target)[0], self.past_
         rows = past.best_rows(_TOP, np.isin(np.arange(len(past)), numbers))
@@ -202,11 +215,17 @@ class TaskPrior(TaskProcesses):
         chosen = rows[complement(reached(past.theta[rows]), reached(target.theta).max(axis=1), _LINED_UP)]
         return past.theta[chosen], [str(past.ids[past.owner[row]]) for row in chosen]
 
-    def posterior(self, target: EncodedTask) -> Posterior:
-        """The prior, conditioned on the target's trials, and weighed against a GP on these alone."""
+    def posterior(self, target: EncodedTask) -> Posterior | None:
+        """The prior, conditioned on the target's trials, and weighed against a GP on these alone.
+
+        None where the data are unlike everything and the trials too few for a GP: the space is to be filled.
+        """
+        unlike = self._has_past and self._unlike(target)
+        if unlike and (len(target.z) < self.n_initial or target.flat):
+            return None
         alone = self.alone_.posterior(target)
         assert isinstance(alone, GaussianProcess)
-        if not self._has_past:
+        if not self._has_past or unlike:
             return alone
         numbers, weights = self._listened_to(target)
         shares = np.zeros(len(self.past_))
@@ -225,7 +244,7 @@ class TaskPrior(TaskProcesses):
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """The weight of each past task, as a share of the largest, times that of the past as a whole."""
         alike = np.zeros(len(self.past_))
-        if self._has_past:
+        if self._has_past and not self._unlike(target):
             numbers, weights = self._listened_to(target)
             belief = self.posterior(target)
             whole = belief.weight if isinstance(belief, Guarded) else 1.0
@@ -235,6 +254,8 @@ class TaskPrior(TaskProcesses):
     def basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by."""
         words = [f"left out: {self.max_tasks} others are more alike"] * len(self.past_)
+        if self._has_past and self._unlike(target):
+            return self._placed_words(["left out: nothing is similar to these data"] * len(self.past_))
         for number in self._listened_to(target)[0] if self._has_past else ():
             known = target.profile is not None and self.learned_["known"][number]
             words[number] = (
