@@ -43,7 +43,8 @@ class TransferSearchCV(BaseSearchCV):
         Number of configurations to evaluate.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
         As in GridSearchCV. With several metrics the one named by `refit` is tuned, or the first where
-        `refit` is a callable or False. The folds are drawn once per `fit`.
+        `refit` is a callable or False. The folds are drawn once per `fit`. `verbose` also says which past
+        searches are learned from.
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past tunings are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory), to which the starter archive of the package is

@@ -206,8 +206,18 @@ class Integers:
         u = np.clip(np.asarray(u, dtype=float), _TAIL * 1e-6, 1 - _TAIL * 1e-6)
         return [to_python(int(v)) if v == int(v) else float(v) for v in self.distribution.ppf(u)]
 
+    @cached_property
+    def _steps(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Where the mass of each value ends, and its middle; None where values cannot be listed."""
+        if self.values is None:
+            return None
+        return self.distribution.cdf(self.values), self.encode(self.values)
+
     def snap(self, u: np.ndarray) -> np.ndarray:
-        return self.encode(self.decode(u))
+        if self._steps is None:
+            return self.encode(self.decode(u))
+        ends, middles = self._steps
+        return middles[np.minimum(np.searchsorted(ends, u), len(middles) - 1)]
 
 
 Axis = Categorical | Ordered | Continuous | Integers

@@ -125,13 +125,15 @@ class TaskPrior(TaskProcesses):
         features = encoder.transform(profiles)
         rows = np.unique(np.linspace(0, len(self.past_.z) - 1, _COMPARED).astype(int))
         metric = feature_weights(features[known], self._processes.mean(self.past_.theta[rows])[known])
-        psi = features * metric
-        squares = ((psi[:, None] - psi) ** 2).sum(-1)
-        apart = squares[~np.eye(len(psi), dtype=bool)]
-        unit = float(np.median(apart)) if len(apart) else 0.0
+        apart = ((features[:, None] - features) ** 2)[~np.eye(len(features), dtype=bool)]  # (pairs, p)
+        units = [
+            float(np.median(apart @ w)) if len(apart) else 0.0 for w in (np.ones_like(metric), metric**2)
+        ]
+        units = [unit or 1.0 for unit in units]
         self.learned_ |= {f"encoder.{name}": value for name, value in encoder.constants().items()}
-        self.learned_ |= {"psi": psi, "metric": metric, "unit": np.array(unit or 1.0), "known": known}
-        self.learned_["settings"] = self._settings(squares / (unit or 1.0))
+        self.learned_ |= {"features": features, "metric": metric, "units": np.array(units), "known": known}
+        squares = ((features[:, None] - features) ** 2) @ metric**2
+        self.learned_["settings"] = self._settings(squares / units[1])
 
     def _settings(self, squares: np.ndarray) -> np.ndarray:
         """Bandwidth, residual and noise by which past tasks foretell each other best."""
@@ -176,21 +178,24 @@ class TaskPrior(TaskProcesses):
             self._kept = numbers, _Means(self, numbers)
         return self._kept[1]
 
-    def _distances(self, target: EncodedTask) -> np.ndarray:
-        """Squared distance of each past task's data from the target's; (m,)."""
+    def _distances(self, target: EncodedTask, weighted: bool = True) -> np.ndarray:
+        """Squared distance of each past task's data from the target's, features weighted or not; (m,)."""
         learned = self.learned_
         if target.profile is None or not learned["known"].any():
             return np.zeros(len(self.past_))
         encoder = ManualEncoder()
         encoder.restore({name: learned[f"encoder.{name}"] for name in _ENCODER})
-        psi = encoder.transform([target.profile])[0] * learned["metric"]
-        squares = ((learned["psi"] - psi) ** 2).sum(-1) / learned["unit"]
+        apart = (learned["features"] - encoder.transform([target.profile])) ** 2
+        squares = apart @ (learned["metric"] ** 2 if weighted else np.ones(apart.shape[1]))
+        squares = squares / learned["units"][int(weighted)]
         # As far as the typical task that is known: neither alike nor not.
         return np.where(learned["known"], squares, np.median(squares[learned["known"]]))
 
     def _unlike(self, target: EncodedTask) -> bool:
-        """Whether the target's data are unlike those of all past tasks."""
-        return bool(self.learned_["known"].sum() >= FEW and self._distances(target).min() > FAR)
+        """Whether the target's data are unlike those of all past tasks, whichever feature one looks at."""
+        return bool(
+            self.learned_["known"].sum() >= FEW and self._distances(target, weighted=False).min() > FAR
+        )
 
     def _listened_to(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the past tasks whose data are most alike, and their weights; (K,), (K,)."""

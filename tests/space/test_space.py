@@ -340,3 +340,13 @@ def test_a_distribution_needs_ppf():
 def test_encode_refuses_a_foreign_configuration():
     with pytest.raises(ValueError, match="does not have the parameters"):
         Space.parse({"C": [1, 2]}).encode({"D": 1})
+
+
+@pytest.mark.parametrize(
+    "distribution",
+    [stats.randint(1, 61), stats.binom(10, 0.3), stats.rv_discrete(values=([1, 5, 9], [0.2, 0.3, 0.5]))()],
+)
+def test_integers_snap_to_what_they_decode_to(distribution):
+    axis = Integers(distribution)
+    u = np.append(np.random.default_rng(0).random(500), [0.0, 1.0])
+    np.testing.assert_array_equal(axis.snap(u), axis.encode(axis.decode(u)))
