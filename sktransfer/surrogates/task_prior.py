@@ -125,14 +125,10 @@ class TaskPrior(TaskProcesses):
         features = encoder.transform(profiles)
         rows = np.unique(np.linspace(0, len(self.past_.z) - 1, _COMPARED).astype(int))
         metric = feature_weights(features[known], self._processes.mean(self.past_.theta[rows])[known])
-        apart = ((features[:, None] - features) ** 2)[~np.eye(len(features), dtype=bool)]  # (pairs, p)
-        units = [
-            float(np.median(apart @ w)) if len(apart) else 0.0 for w in (np.ones_like(metric), metric**2)
-        ]
-        units = [unit or 1.0 for unit in units]
+        plain, squares = (_squares(features, features, w) for w in (np.ones_like(metric), metric))
+        units = [_typical(plain), _typical(squares)]
         self.learned_ |= {f"encoder.{name}": value for name, value in encoder.constants().items()}
         self.learned_ |= {"features": features, "metric": metric, "units": np.array(units), "known": known}
-        squares = ((features[:, None] - features) ** 2) @ metric**2
         self.learned_["settings"] = self._settings(squares / units[1])
 
     def _settings(self, squares: np.ndarray) -> np.ndarray:
@@ -185,8 +181,8 @@ class TaskPrior(TaskProcesses):
             return np.zeros(len(self.past_))
         encoder = ManualEncoder()
         encoder.restore({name: learned[f"encoder.{name}"] for name in _ENCODER})
-        apart = (learned["features"] - encoder.transform([target.profile])) ** 2
-        squares = apart @ (learned["metric"] ** 2 if weighted else np.ones(apart.shape[1]))
+        weights = learned["metric"] if weighted else np.ones_like(learned["metric"])
+        squares = _squares(learned["features"], encoder.transform([target.profile]), weights)[:, 0]
         squares = squares / learned["units"][int(weighted)]
         # As far as the typical task that is known: neither alike nor not.
         return np.where(learned["known"], squares, np.median(squares[learned["known"]]))
@@ -267,6 +263,19 @@ class TaskPrior(TaskProcesses):
                 f"{len(self.learned_['encoder.names'])} meta-features" if known else "its trials alone"
             )
         return self._placed_words(words)
+
+
+def _squares(A: np.ndarray, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Squared distances of rows, their columns weighted; (n, p), (k, p), (p,) -> (n, k)."""
+    A, B = A * weights, B * weights
+    squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2 * A @ B.T
+    return np.where(squares > 1e-12, squares, 0)  # what is left of equal rows are rounding errors
+
+
+def _typical(squares: np.ndarray) -> float:
+    """The median of two different tasks, (m, m); 1 where there is none, or no distance."""
+    apart = squares[~np.eye(len(squares), dtype=bool)]
+    return (float(np.median(apart)) or 1.0) if len(apart) else 1.0
 
 
 def _weights(squares: np.ndarray, bandwidth: float) -> np.ndarray:
