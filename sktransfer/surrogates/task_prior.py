@@ -28,13 +28,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from sktransfer._torch import single_thread, tensor
 from sktransfer.encoders import ManualEncoder
 from sktransfer.scores import raise_floor
 from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._ensemble import TaskProcesses
-from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, scaled_distances
+from sktransfer.surrogates._gp_core import GaussianProcess
 from sktransfer.surrogates._guarded import Guarded, guard
+from sktransfer.surrogates._kernel_matrix import kernel_matrix
 from sktransfer.surrogates._metric import feature_weights
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates._portfolio import complement
@@ -151,7 +151,8 @@ class TaskPrior(TaskProcesses):
         weights = [_weights(squares[others], bandwidth) for bandwidth in BANDWIDTHS]
         parts = [_deviations(w, F) for w in weights]
         S = np.array([D.T @ D for D in parts])[:, None, None]
-        k = _kernel(self, theta, theta, np.exp(self.learned_["h"][others, :-2].mean(axis=0)))
+        lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))
+        k = kernel_matrix(theta, theta, lengths, self.past_.categorical, self.kernel)
         noise = (NOISES[:, None, None] + 1e-8) * np.eye(len(z))
         L = np.linalg.cholesky(S + RESIDUALS[:, None, None, None] * k + noise)
         columns = np.array([np.column_stack([z - w @ F, np.ones(len(z))]) for w in weights])[:, None, None]
@@ -290,12 +291,6 @@ def _deviations(w: np.ndarray, F: np.ndarray) -> np.ndarray:
     return np.sqrt(c * w)[:, None] * (F - w @ F)
 
 
-def _kernel(model: TaskPrior, A: np.ndarray, B: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    with single_thread():
-        squares = scaled_distances(tensor(A), tensor(B), tensor(lengths**-2.0), model.past_.categorical)
-        return KERNELS[model.kernel](squares).numpy()
-
-
 class _Means:
     """The means of past tasks, interpolated between the points where most is known of them.
 
@@ -305,7 +300,8 @@ class _Means:
 
     def __init__(self, model: TaskPrior, numbers: np.ndarray):
         past = model.past_
-        self._model, processes = model, model._processes.take(numbers)
+        self._categorical, self._kernel = past.categorical, model.kernel
+        processes = model._processes.take(numbers)
         self.lengths = np.exp(model.learned_["h"][numbers, :-2].mean(axis=0))
         rows = np.isin(past.owner, numbers) & model.learned_["kept"]
         together = replace(
@@ -318,7 +314,7 @@ class _Means:
 
     def kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """That of the average past task; (n, d), (k, d) -> (n, k)."""
-        return _kernel(self._model, A, B, self.lengths)
+        return kernel_matrix(A, B, self.lengths, self._categorical, self._kernel)
 
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """(n, d) -> (m, n)."""

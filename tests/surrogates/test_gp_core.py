@@ -11,6 +11,7 @@ from threadpoolctl import threadpool_info
 
 from sktransfer._torch import single_thread
 from sktransfer.surrogates import _gp_core as core
+from sktransfer.surrogates._kernel_matrix import kernel_matrix
 from sktransfer.surrogates.gp import default_priors
 
 REFERENCE = {
@@ -207,3 +208,17 @@ def test_threads_are_given_back_when_the_last_one_leaves():
     assert torch.get_num_threads() == 2
     assert blas() == before
     torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("categorical", [[False] * 3, [True, False, False], [True] * 3])
+def test_the_kernel_without_gradients_is_the_one_with_them(kernel, categorical):
+    rng, categorical = np.random.default_rng(0), np.array(categorical)
+    A, B, lengths = (
+        rng.integers(0, 4, (20, 3)) / 4,
+        rng.integers(0, 4, (30, 3)) / 4,
+        np.array([0.05, 0.3, 2.0]),
+    )
+    squares = core.scaled_distances(*map(torch.from_numpy, (A, B, lengths**-2.0)), categorical)
+    expected = core.KERNELS[kernel](squares).numpy()
+    np.testing.assert_allclose(kernel_matrix(A, B, lengths, categorical, kernel), expected, atol=1e-9)
