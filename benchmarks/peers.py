@@ -211,7 +211,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--report", type=Path, help="Markdown file to write; its figures are put beside it")
     options = parser.parse_args()
-    comparison = Comparison(data_folder(options.data), options.work / "peers.jsonl", options.jobs)
+    comparison = Comparison(data_folder(options.data), options.work / "peers-runs.jsonl", options.jobs)
     targets = comparison.targets(options.split, options.targets)
     rows = comparison.run(targets, options.estimators, options.methods, options.seeds)
     command = "OMP_NUM_THREADS=1 python -m benchmarks.peers" + (
