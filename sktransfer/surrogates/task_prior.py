@@ -51,7 +51,7 @@ UNTRIED = (1.2, 0.3, 0.01)
 MAX_POINTS = 400
 """Points that the means of the past tasks are kept at; between them they are interpolated."""
 
-FAR, FEW = 2.0, 10
+FAR, FEW = 2.0, 30
 """A target is unlike everything if the nearest of at least FEW past tasks is farther than FAR, squared and in
 units of the median of two past tasks."""
 

@@ -152,8 +152,8 @@ def test_the_portfolio_goes_on_while_all_trials_score_the_same():
 
 
 def test_a_target_unlike_everything_is_explored():
-    sets = [profile(RNG.normal(size=(40 + 3 * i, 3)), np.arange(40 + 3 * i) % 2) for i in range(12)]
-    past = [task((0.2 + 0.05 * i, 0.5), data=data, seed=i, id=str(i)) for i, data in enumerate(sets)]
+    sets = [profile(RNG.normal(size=(40 + 3 * i, 3)), np.arange(40 + 3 * i) % 2) for i in range(30)]
+    past = [task((0.2 + 0.02 * i, 0.5), data=data, seed=i, id=str(i)) for i, data in enumerate(sets)]
     model = TaskPrior().fit(past)
     wide = profile(1e6 * RNG.normal(size=(50, 900)) ** 3, np.arange(50) % 9)
     assert model.posterior(target(data=wide)) is None and not len(model.proposals(target(n=2, data=wide))[0])
@@ -162,6 +162,7 @@ def test_a_target_unlike_everything_is_explored():
     expected = model.alone_.posterior(target(n=6)).predict(GRID)
     np.testing.assert_array_equal(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
     assert model.similarity(target(data=sets[3])).any()
+    assert TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()  # too few to call anything unlike
 
 
 def test_without_data_all_count_alike():
