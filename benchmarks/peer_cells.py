@@ -26,7 +26,7 @@ from sklearn.utils import resample
 
 from benchmarks.data import load_classification
 from benchmarks.plain_bo import ESTIMATORS as PLAIN
-from sktransfer import DatasetProfile, profile
+from sktransfer import DatasetProfile, Space, profile
 
 MAX_ROWS = 400
 FEW = 10  # a column of at most so many different whole numbers is a category, whatever its type
@@ -97,12 +97,17 @@ def suits(estimator: str, name: str, folder: Path) -> bool:
     return 0 < numbers < load(estimator, name, folder).X.shape[1]
 
 
+def space_of(estimator: str) -> Space:
+    """The space, which knows the estimator: parameters have the names that past tasks know them by."""
+    return Space.parse(ESTIMATORS[estimator][1], ESTIMATORS[estimator][0])
+
+
 def evaluate(estimator: str, params: dict[str, Any], data: Data) -> float:
     """The score of a configuration; NaN if a fit fails."""
+    candidate = clone(ESTIMATORS[estimator][0]).set_params(**params)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            candidate = clone(ESTIMATORS[estimator][0]).set_params(**params)
             return float(cross_val_score(candidate, data.X, data.y, cv=FOLDS, scoring=SCORING).mean())
-        except Exception:
+        except ValueError:  # scikit-learn's word for: not one of the fits went through
             return math.nan

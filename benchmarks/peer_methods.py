@@ -35,6 +35,7 @@ class Problem:
     """What a search may know."""
 
     space: dict[str, Any]
+    parsed: Space
     profile: DatasetProfile
     past: Sequence[Task]
     seed: int
@@ -53,7 +54,7 @@ class Ours:
 
     def __init__(self, problem: Problem):
         self._optimizer = TransferOptimizer(
-            problem.space, problem.past, profile=problem.profile, random_state=problem.seed
+            problem.parsed, problem.past, profile=problem.profile, random_state=problem.seed
         )
         self._optimizer.learn()
 
@@ -116,7 +117,7 @@ class Listed:
     """Configurations that were lined up before, and random ones when they run out."""
 
     def __init__(self, found: Iterator[Params], problem: Problem):
-        self._found, self._space, self._rng = found, Space.parse(problem.space), problem.seed
+        self._found, self._space, self._rng = found, problem.parsed, problem.seed
         self._seen: list[Params] = []
 
     def ask(self) -> Params:
@@ -154,7 +155,7 @@ def portfolio(problem: Problem) -> Iterator[Params]:
     Candidates are the best settings of each past task. What they would have reached on the other tasks is
     read from a forest on each task's trials; scores count from the median, 0, to the best, 1.
     """
-    space = Space.parse(problem.space)
+    space = problem.parsed
     candidates = [params for task in problem.past for params in best_first(task)[:TOP]]
     theta, reached = space.encode(candidates), []
     for task in problem.past:

@@ -32,7 +32,7 @@ from benchmarks.data import data_folder
 from benchmarks.evaluations import WORK, families
 from benchmarks.first_trial import seed as seed_of
 from benchmarks.first_trial import split_families
-from benchmarks.peer_cells import ESTIMATORS, FOLDS, SCORING, Data, evaluate, load, suits
+from benchmarks.peer_cells import ESTIMATORS, FOLDS, SCORING, Data, evaluate, load, space_of, suits
 from benchmarks.peer_methods import (
     HALVING,
     MAKERS,
@@ -48,7 +48,7 @@ from benchmarks.peer_methods import (
 )
 from benchmarks.peer_report import write_report
 from benchmarks.runner import read_rows, run_all
-from sktransfer import Archive, Space, Task
+from sktransfer import Archive, Task
 
 FIELDS = ("estimator", "data", "method", "seed")
 N_TRIALS, N_RANDOM, N_SEEDS, N_PAST = 30, 300, 3, 30
@@ -67,7 +67,7 @@ def run(
         return known[name] if name in known else evaluate(estimator, params, cell)
 
     if method == RANDOM:
-        tried = Space.parse(space).sample(N_RANDOM, 12345)
+        tried = space_of(estimator).sample(N_RANDOM, 12345)
         return {"params": tried, "scores": [score(params) for params in tried]}
     if method == HALVING:
         best = halving(estimator, cell, seed)
@@ -75,7 +75,7 @@ def run(
     begun = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search = MAKERS.get(method, Ours)(Problem(space, cell.profile, past, seed))
+        search = MAKERS.get(method, Ours)(Problem(space, space_of(estimator), cell.profile, past, seed))
         learning, seconds, tried, scores = time.perf_counter() - begun, [], [], []
         for _ in range(N_TRIALS):
             begun = time.perf_counter()
@@ -175,20 +175,19 @@ class Comparison:
     def _task(self, estimator: str, name: str) -> Task:
         row = self._done[estimator, name, NO_ARCHIVE, 0]
         trials = list(zip(row["params"], row["scores"], strict=True))
-        return Task.from_trials(
-            Space.parse(ESTIMATORS[estimator][1]),
-            trials,
-            load(estimator, name, self._folder).profile,
-            id=name,
-        )
+        data = load(estimator, name, self._folder)
+        return Task.from_trials(space_of(estimator), trials, data.profile, id=name)
 
     def _of_starter(self, estimator: str, target: str) -> list[Task]:
         """What the starter archive has for the estimator, without the target's family."""
-        space = Space.parse(ESTIMATORS[estimator][1], ESTIMATORS[estimator][0])
         with TemporaryDirectory() as empty, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             archive = Archive(empty, readonly=True, starter=True)
-            tasks = archive.select(space, load(estimator, target, self._folder).profile).loaded().tasks
+            tasks = (
+                archive.select(space_of(estimator), load(estimator, target, self._folder).profile)
+                .loaded()
+                .tasks
+            )
         return [task for task in tasks if self.family.get(data_of(task)) != self.family[target]]
 
 

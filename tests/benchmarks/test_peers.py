@@ -10,7 +10,7 @@ pytest.importorskip("pandas")
 
 from benchmarks.peer_methods import Listed, Problem, best_first, nearest, portfolio, shuffled
 from benchmarks.peer_report import claims, regrets, stacked
-from sktransfer import Task, profile
+from sktransfer import Space, Task, profile
 
 SPACE = {"x": [0.0, 0.25, 0.5, 0.75, 1.0]}
 
@@ -25,6 +25,10 @@ def data_of(n_rows: int):
     return profile(*make_classification(n_rows, random_state=0))
 
 
+def problem(data, past: list[Task]) -> Problem:
+    return Problem(SPACE, Space.parse(SPACE), data, past, seed=0)
+
+
 @pytest.fixture
 def past() -> list[Task]:
     return [task(0.25, data_of(60)), task(1.0, data_of(100)), task(1.0, data_of(1000))]
@@ -36,22 +40,22 @@ def test_best_first_leaves_failures_out():
 
 
 def test_nearest_begins_with_the_best_of_the_task_with_data_alike(past):
-    found = list(nearest(Problem(SPACE, data_of(60), past, 0)))
+    found = list(nearest(problem(data_of(60), past)))
     assert found[0] == {"x": 0.25}
-    assert next(nearest(Problem(SPACE, data_of(1000), past, 0))) == {"x": 1.0}
+    assert next(nearest(problem(data_of(1000), past))) == {"x": 1.0}
     assert len(found) == 15
 
 
 def test_portfolio_begins_with_what_is_best_on_most_tasks_and_then_serves_the_others(past):
-    found = list(portfolio(Problem(SPACE, data_of(60), past, 0)))
+    found = list(portfolio(problem(data_of(60), past)))
     assert found[0]["x"] == 1.0
     others = [params["x"] for params in found if params["x"] != 1.0]
     assert others[0] == 0.25
 
 
 def test_listed_repeats_nothing_and_goes_on_at_random(past):
-    problem = Problem(SPACE, data_of(60), past, 0)
-    search = Listed(iter([{"x": 1.0}, {"x": 1.0}, {"x": 0.5}]), problem)
+    found = iter([{"x": 1.0}, {"x": 1.0}, {"x": 0.5}])
+    search = Listed(found, problem(data_of(60), past))
     assert [search.ask()["x"] for _ in range(2)] == [1.0, 0.5]
     assert search.ask()["x"] in SPACE["x"]
 
