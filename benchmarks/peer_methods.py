@@ -28,6 +28,8 @@ METHODS = [
     RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP", "portfolio of 30 past", "nearest of 30 past",
     NO_ARCHIVE, STARTER, f"{OURS}10 past", f"{OURS}30 past", SHUFFLED,
 ]  # fmt: skip
+INDEPENDENT = {RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP"}
+"""Those that use neither the package nor its past searches."""
 
 
 @dataclass(frozen=True)

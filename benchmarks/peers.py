@@ -10,7 +10,8 @@ finds is evaluated once.
 
 What was chosen was chosen on the families of the split "development"; what is reported is measured on the
 others. Every run is kept in the work folder with all that it evaluated, an interrupted program goes on from
-there, and no configuration of a cell is evaluated twice. Remove the file when the methods change.
+there, and no configuration of a cell is evaluated twice. Remove the file when the methods change; what does
+not depend on the package, the peers without a past, can be taken from the last report (--kept).
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from benchmarks.first_trial import split_families
 from benchmarks.peer_cells import ESTIMATORS, FOLDS, SCORING, Data, evaluate, load, space_of, suits
 from benchmarks.peer_methods import (
     HALVING,
+    INDEPENDENT,
     MAKERS,
     METHODS,
     NO_ARCHIVE,
@@ -146,7 +148,7 @@ class Comparison:
         self._done = read_rows(self._store, FIELDS)
         self._known: dict[tuple[str, str], Known] = {}
         for row in self._done.values():
-            pairs = zip(row["params"], row["scores"], strict=True)
+            pairs = zip(row.get("params", ()), row["scores"], strict=False)  # none, where it was taken over
             known = self._known.setdefault((row["estimator"], row["data"]), {})
             known |= {identity(params): score for params, score in pairs}
         return run_all(self._store, FIELDS, keys, run, self._n_jobs, self._arguments)
@@ -191,6 +193,19 @@ class Comparison:
         return [task for task in tasks if self.family.get(data_of(task)) != self.family[target]]
 
 
+def take_over(kept: Path, store: Path) -> None:
+    """Put the runs of searches that owe nothing to the package from a report's file into the store.
+
+    The report keeps scores, not configurations.
+    """
+    there, rows = read_rows(store, FIELDS), read_rows(kept, FIELDS)
+    store.parent.mkdir(parents=True, exist_ok=True)
+    with store.open("a") as file:
+        for key, row in rows.items():
+            if key not in there and row["method"] in INDEPENDENT:
+                file.write(json.dumps(row) + "\n")
+
+
 def data_of(task: Task) -> str:
     """The data set of a task of the starter archive."""
     return task.id.split("-", 2)[2].rsplit("-", 2)[0]  # starter-ESTIMATOR-DATA-scaled-HASH
@@ -208,9 +223,13 @@ def main() -> None:
     parser.add_argument("--targets", type=int, help="only this many data sets of the split")
     parser.add_argument("--seeds", type=int, default=N_SEEDS)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--kept", type=Path, help="a report's .jsonl: runs of the peers are taken from there")
     parser.add_argument("--report", type=Path, help="Markdown file to write; its figures are put beside it")
     options = parser.parse_args()
-    comparison = Comparison(data_folder(options.data), options.work / "peers-runs.jsonl", options.jobs)
+    store = options.work / "peers-runs.jsonl"
+    if options.kept:
+        take_over(options.kept, store)
+    comparison = Comparison(data_folder(options.data), store, options.jobs)
     targets = comparison.targets(options.split, options.targets)
     rows = comparison.run(targets, options.estimators, options.methods, options.seeds)
     command = "OMP_NUM_THREADS=1 python -m benchmarks.peers" + (

@@ -43,6 +43,17 @@ class EncodedTask:
         """Whether there are trials and all of them, none failed, have one score: nothing tells them apart."""
         return len(self.z) > 0 and bool((self.z == self.z[0]).all())
 
+    @property
+    def on_plateau(self) -> bool:
+        """Whether none failed and most trials share the best score: none of them stands out.
+
+        >>> theta, numbers = np.zeros((3, 1)), np.array([False])
+        >>> [EncodedTask(theta, np.array([0.5, 0.5, z]), numbers).on_plateau for z in (0.4, 0.6)]
+        [True, False]
+        """
+        best = self.z.max(initial=-np.inf)  # NaN, which equals nothing, if one failed
+        return 2 * int((self.z == best).sum()) > len(self.z)
+
 
 @dataclass(frozen=True)
 class Region:

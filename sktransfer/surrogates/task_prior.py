@@ -15,9 +15,10 @@ the target's trials, it finds out which past tasks the target is like, and what 
 each feature weighted by how well it foretells that past tasks differ (`_metric`). Bandwidth, r and the noise
 are those that foretell past tasks best from the others (leave one out).
 
-The first trial is the best of the prior's lower confidence bounds. One or two trials say little of which
-past tasks the target is like, and nothing while they all score the same: until then the next trial is the
-setting that, with those tried, does best over the past tasks (`_portfolio`).
+The first trial is the best of the prior's lower confidence bounds at the past tasks' best settings: between
+them the means of their processes are guesses. One or two trials say little of which past tasks the target is
+like, and nothing while no trial stands out: until then the next trial is the setting that, with those tried,
+does best over the past tasks (`_portfolio`).
 """
 
 from __future__ import annotations
@@ -200,13 +201,23 @@ class TaskPrior(TaskProcesses):
         order = np.sort(np.lexsort((-self._processes.sizes, squares))[: self.max_tasks])
         return order, _weights(squares[order], self.learned_["settings"][0])
 
+    def _best_rows(self, numbers: np.ndarray) -> np.ndarray:
+        """Rows of the best settings of some past tasks."""
+        return self.past_.best_rows(_TOP, np.isin(np.arange(len(self.past_)), numbers))
+
+    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
+        """The best settings of the past tasks that are listened to."""
+        if not self._has_past or self._unlike(target):
+            return None
+        return self.past_.theta[self._best_rows(self._listened_to(target)[0])]
+
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
         """While the target shows little: what, beside the trials made, does best on the past tasks."""
-        shows_little = target.flat or 0 < len(target.z) < N_PORTFOLIO
+        shows_little = target.on_plateau or 0 < len(target.z) < N_PORTFOLIO
         if not self._has_past or not shows_little or self._unlike(target):
             return super().proposals(target)
         numbers, past = self._listened_to(target)[0], self.past_
-        rows = past.best_rows(_TOP, np.isin(np.arange(len(past)), numbers))
+        rows = self._best_rows(numbers)
         own = [past.z[past.owner == number] for number in numbers]
         middle, best = (np.array([statistic(z) for z in own])[:, None] for statistic in (np.median, np.max))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
@@ -10,6 +12,8 @@ pytest.importorskip("pandas")
 
 from benchmarks.peer_methods import Listed, Problem, best_first, nearest, portfolio, shuffled
 from benchmarks.peer_report import claims, regrets, stacked
+from benchmarks.peers import FIELDS, take_over
+from benchmarks.runner import read_rows
 from sktransfer import Space, Task, profile
 
 SPACE = {"x": [0.0, 0.25, 0.5, 0.75, 1.0]}
@@ -94,3 +98,14 @@ def test_claims_say_where_the_search_is_behind():
     text = "\n".join(claims(regrets(rows)))
     assert "ahead of optuna TPE at every number of trials | | no, behind at 10 |" in text
     assert "trial 1 as good as random search's 10th | 1.000, 0.165 | no" in text
+
+
+def test_runs_of_the_peers_are_taken_over_and_those_of_the_package_are_not(tmp_path):
+    keys = [("svc", "iris", "optuna TPE", 0), ("svc", "iris", "sktransfer, starter", 0)]
+    kept, store = tmp_path / "report.jsonl", tmp_path / "work" / "runs.jsonl"
+    rows = [dict(zip(FIELDS, key, strict=True), scores=[0.5]) for key in keys]
+    kept.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for _ in range(2):
+        take_over(kept, store)
+    assert list(read_rows(store, FIELDS)) == keys[:1]
+    assert len(store.read_text().splitlines()) == 1

@@ -143,12 +143,24 @@ def test_the_second_trial_serves_the_tasks_that_the_first_did_not():
     assert codes[0, 0] > 0.6 and sources[0] in ("8", "9")
 
 
-def test_the_portfolio_goes_on_while_all_trials_score_the_same():
+def test_the_portfolio_goes_on_while_no_trial_stands_out():
     model = TaskPrior().fit([task((0.2, 0.5)), task((0.8, 0.5), seed=1)])
     theta = np.random.default_rng(0).random((6, 2))
-    assert len(model.proposals(EncodedTask(theta, np.full(6, 0.5), NUMBERS))[0])
-    assert not len(model.proposals(EncodedTask(theta, np.arange(6.0), NUMBERS))[0])
-    assert not len(model.proposals(target())[0])  # the first trial is the prior's
+
+    def lined_up(*z):
+        return len(model.proposals(EncodedTask(theta[: len(z)], np.array(z, dtype=float), NUMBERS))[0])
+
+    assert lined_up(*[0.5] * 6) and lined_up(0.5, 0.4, 0.5, 0.5, 0.3, 0.5)
+    assert not lined_up(*range(6)) and not lined_up(*[0.5] * 5, 0.6) and not lined_up(*[0.5] * 5, np.nan)
+    assert not lined_up()  # the first trial is the prior's
+
+
+def test_the_first_trial_is_one_of_the_best_settings_of_the_past():
+    past = [task((0.2, 0.5), seed=i) for i in range(3)] + [task((0.8, 0.5), seed=9)]
+    choices = TaskPrior().fit(past).first_choices(target())
+    best = np.vstack([each.theta[np.argsort(-each.z)[:3]] for each in past])
+    np.testing.assert_array_equal(choices, best)
+    assert TaskPrior().fit([]).first_choices(target()) is None
 
 
 def test_a_target_unlike_everything_is_explored():
