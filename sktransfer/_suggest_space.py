@@ -93,12 +93,13 @@ def learned_space(tasks: Sequence[Task], own: Mapping[str, Any]) -> dict[str, An
     names = {declared: name.partition(".")[2] for declared, name in tasks[0].space["canonical"].items()}
     branches = [{names[key]: entry for key, entry in b.items()} for b in tasks[0].space["branches"]]
     branch = next((b for b in branches if _is_variant(b, own)), branches[0])
+    listed = {n: set(map(identity, entry["values"])) for n, entry in branch.items() if "values" in entry}
     scores, rows = [], []
     for task in tasks:
         trials = [
             (trial, {names[key]: value for key, value in trial.params.items()}) for trial in task.trials
         ]
-        kept = [(trial, row) for trial, row in trials if _belongs(row, branch) and trial.status == "ok"]
+        kept = [(t, row) for t, row in trials if t.status == "ok" and _belongs(row, branch, listed)]
         if len(kept) >= 2:
             scores.append(np.array([trial.score for trial, _ in kept]))
             rows.append([row for _, row in kept])
@@ -122,11 +123,8 @@ def _is_variant(branch: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
     )
 
 
-def _belongs(row: Mapping[str, Any], branch: Mapping[str, Any]) -> bool:
-    if row.keys() != branch.keys():
-        return False
-    lists = {name: entry["values"] for name, entry in branch.items() if "values" in entry}
-    return all(identity(row[name]) in map(identity, values) for name, values in lists.items())
+def _belongs(row: Mapping[str, Any], branch: Mapping[str, Any], listed: Mapping[str, set]) -> bool:
+    return row.keys() == branch.keys() and all(identity(row[n]) in known for n, known in listed.items())
 
 
 def _good(values: list[list], scores: list[np.ndarray]) -> list[Any]:
