@@ -36,7 +36,7 @@ def most_telling(past: Past, max_trials: int) -> np.ndarray:
     """Which trials a process is made of: at most so many of each task, the best and the farthest apart."""
     if len(past) == 0 or np.bincount(past.owner).max() <= max_trials:
         return np.ones(len(past.z), dtype=bool)
-    return past.spread_order(np.ones(past.theta.shape[1])) < max_trials
+    return past.spread_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
 
 
 def fit_tasks(
