@@ -32,14 +32,21 @@ def _squared_exponential(r2: torch.Tensor) -> torch.Tensor:
     return torch.exp(-0.5 * r2)
 
 
+# In the memory of the first result: fresh memory for each step would take longer than the steps themselves.
+
+
 def _matern32(r2: torch.Tensor) -> torch.Tensor:
-    r = torch.sqrt(3 * r2 + 1e-20)  # the root has no derivative at zero, the kernel has
-    return (1 + r) * torch.exp(-r)
+    r = _root(3 * r2)
+    return (1 + r).mul_((-r).exp_())
 
 
 def _matern52(r2: torch.Tensor) -> torch.Tensor:
-    r = torch.sqrt(5 * r2 + 1e-20)
-    return (1 + r + r * r / 3) * torch.exp(-r)
+    r = _root(5 * r2)
+    return (1 + r).add_((r * r).div_(3)).mul_((-r).exp_())
+
+
+def _root(r2: torch.Tensor) -> torch.Tensor:
+    return r2.add_(1e-20).sqrt_()  # the root has no derivative at zero, the kernel has
 
 
 KERNELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -240,12 +247,12 @@ class GaussianProcess:
             k = self._covariance(tensor(theta), tensor(self.X))
             white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
             joint = self._covariance(tensor(theta), tensor(theta)) - white.T @ white
-            root = _root(joint, self._signal).numpy()
+            root = _factor(joint, self._signal).numpy()
         draws = (k @ self._a).numpy() + rng.standard_normal((n, len(theta))) @ root.T
         return self.shift + self.scale * draws
 
 
-def _root(K: torch.Tensor, scale: float) -> torch.Tensor:
+def _factor(K: torch.Tensor, scale: float) -> torch.Tensor:
     """Cholesky factor of a covariance, with as much on its diagonal as rounding makes necessary."""
     eye = torch.eye(len(K), dtype=K.dtype)
     for jitter in (1e-8, 1e-6, 1e-4):

@@ -245,5 +245,5 @@ class _PastPrior:
 
     def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Covariance with the past trials, and the same times the inverse root of theirs; (n, P), (P, n)."""
-        k = self._signal * self._model._config_kernel(tensor(theta), self._theta) * self._alike
+        k = self._model._config_kernel(tensor(theta), self._theta).mul_(self._signal).mul_(self._alike)
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)
