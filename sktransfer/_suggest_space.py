@@ -105,7 +105,8 @@ def learned_space(tasks: Sequence[Task], own: Mapping[str, Any]) -> dict[str, An
             rows.append([row for _, row in kept])
     axes = {name: axis for name, entry in branch.items() if (axis := _axis(entry)) is not None}
     columns = {name: [[row[name] for row in task_rows] for task_rows in rows] for name in axes}
-    effects = {name: _effect(axis, columns[name], scores) for name, axis in axes.items()}
+    ranks = [stats.rankdata(z) for z in scores]
+    effects = {name: _effect(axis, columns[name], ranks) for name, axis in axes.items()}
     enough = min(EFFECT, max(effects.values()))  # where nothing matters, what matters most
     chosen = {
         name: axis.around(_good(columns[name], scores), own.get(name))
@@ -136,13 +137,13 @@ def _good(values: list[list], scores: list[np.ndarray]) -> list[Any]:
     return found
 
 
-def _effect(axis: Any, values: list[list], scores: list[np.ndarray]) -> float:
+def _effect(axis: Any, values: list[list], ranks: list[np.ndarray]) -> float:
     """Share of the ranks' variance between parts of the axis, beyond chance, in the mean of the data sets."""
     shares = []
-    for column, z in zip(values, scores, strict=True):
-        rank, part = stats.rankdata(z), axis.parts(column)
+    for column, rank in zip(values, ranks, strict=True):
+        part = axis.parts(column)
         groups = [rank[part == p] for p in np.unique(part)]
-        n, k, total = len(z), len(groups), float(np.var(rank)) * len(z)
+        n, k, total = len(rank), len(groups), float(np.var(rank)) * len(rank)
         if 1 < k < n and total > 0:
             within = sum(float(np.var(group)) * len(group) for group in groups)
             shares.append(1 - (within / (n - k)) / (total / (n - 1)))
@@ -218,12 +219,10 @@ class _Categories:
 
     def __init__(self, values: Sequence[Any]):
         self._values = list(values)
-
-    def _place(self, value: Any) -> int:
-        return [identity(each) for each in self._values].index(identity(value))
+        self._place = {identity(value): place for place, value in reversed([*enumerate(values)])}
 
     def parts(self, values: Sequence[Any]) -> np.ndarray:
-        return np.array([self._place(value) for value in values])
+        return np.array([self._place[identity(value)] for value in values])
 
     def around(self, good: Sequence[Any], own: Any) -> Any:
         counts = np.bincount(self.parts(good), minlength=len(self._values)) / len(good)
