@@ -46,7 +46,7 @@ def opened(monkeypatch):
 @pytest.fixture
 def new_process(monkeypatch, opened):
     def forget():
-        for cache in ("_known", "_written", "_settled"):
+        for cache in ("_known", "_written", "_settled", "_news"):
             monkeypatch.setattr(_index, cache, {})
         monkeypatch.setattr(_reader, "_cache", _reader._Cache())
         opened.clear()

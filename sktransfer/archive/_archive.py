@@ -19,7 +19,7 @@ from typing import Any
 from sktransfer.archive import _files
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
-from sktransfer.archive._index import heads, note
+from sktransfer.archive._index import heads, keep, note
 from sktransfer.archive._journal import Journals
 from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
@@ -170,7 +170,7 @@ class Archive(Upkeep):
 
     def _stored(self) -> Iterator[Task]:
         directory = self._directory()
-        for id, head in heads(directory, write=not self.readonly):
+        for id, head in heads(directory):
             if isinstance(head, RecordError):
                 warn_skipped(head)
             else:
@@ -255,7 +255,10 @@ class Archive(Upkeep):
         tasks = [*self._candidates(), *self._starter().candidates(today, profile)]
         known = {task.id for task in tasks}
         others = [task for task in also if task.id not in known]
-        return select(tasks + others, today, profile, overlap)
+        selection = select(tasks + others, today, profile, overlap)
+        if not self.readonly:
+            keep(self._directory())
+        return selection
 
     @property
     def models(self) -> ModelStore:

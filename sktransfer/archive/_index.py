@@ -1,9 +1,9 @@
 """What `select` needs of thousands of records, in one file, so that it need not open them all.
 
 ``index/heads.joblib`` holds, per record, the name, size and time of its file, the record without trials and
-profile, and what tells whether it can have seen today's rows (see `_rows`). A reader who had to open some
-files writes it anew, aside and renamed; a writer of many records adds a part of its own,
-``index/part-<random>.joblib``, which the next such reader takes in. Nobody depends on them. They are
+profile, and, where somebody has asked, what tells whether it can have seen today's rows (see `_rows`). A
+reader who had to open some files writes it anew, aside and renamed; a writer of many records adds a part of
+its own, ``index/part-<random>.joblib``, which the next such reader takes in. Nobody depends on them. They are
 disposable, and untrusted like every file: read by the same reader, checksummed, used only for files whose
 size and time are still the same, and as good as not there if anything is wrong with them.
 """
@@ -15,7 +15,7 @@ import json
 import os
 import stat
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from time import time_ns as now
 from typing import Any
@@ -24,21 +24,20 @@ from sktransfer.archive import _checksum, _files
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import _check_containers, _check_space, is_id
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
-from sktransfer.archive._rows import halves_of
 from sktransfer.archive._stored import Head
 from sktransfer.task import Task
 
 INDEX_FORMAT = 3
 """Raised when the columns change: an index of another format is not used, and written anew."""
 
-MIN_OPENED, SHARE_OPENED = 16, 1 / 16
-"""Files that a reader had to open, and their share of all, before an index is worth writing."""
+MIN_OPENED, SHARE_NEW = 16, 1 / 16
+"""Files that a reader had to open, and the share of all that are new, before an index is worth writing."""
 
 MIN_WRITTEN = 256
 """Records that one process has written before a part of the index is worth writing."""
 
-MAX_HALVES = 12 * 2**20
-"""Bytes of an index for what tells rows apart: that of some thousand records, the newest ones."""
+MAX_HALVES = 8 * 2**20
+"""Bytes of an index for what tells rows apart: enough for 700 records, the newest, or more of small data."""
 
 MAX_PARTS = 8
 """Parts from which on a reader makes one file of them."""
@@ -65,6 +64,7 @@ _COLUMNS = (
 _known: dict[str, dict[str, Head]] = {}  # by directory, then by id: what this process has read
 _settled: dict[str, int] = {}  # by directory: when the folder that `_known` tells of was last changed
 _written: dict[str, dict[str, Head]] = {}  # the same of what it has written, and no index holds yet
+_news: dict[str, tuple[int, list[Path]]] = {}  # by directory: how many heads are new, the files of the index
 
 
 def note(directory: Path, task: Task, file: Path) -> None:
@@ -81,16 +81,8 @@ def note(directory: Path, task: Task, file: Path) -> None:
             _files.write(_file(directory, f"part-{uuid.uuid4().hex}"), _files.dump(_to_plain(written)))
 
 
-def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordError]]:
-    """The id of every record file of an archive with its head, or with what is wrong with it.
-
-    Parameters
-    ----------
-    directory : Path
-        The archive.
-    write : bool
-        Whether an index may be written.
-    """
+def heads(directory: Path) -> Iterator[tuple[str, Head | RecordError]]:
+    """The id of every record file of an archive with its head, or with what is wrong with it."""
     key, tasks = os.fspath(directory), directory / "tasks"
     changed = _changed(tasks)
     if key in _known and _settled.get(key) == changed:
@@ -121,13 +113,24 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordE
         _known.clear()
     _known[key] = found
     _settled[key] = changed if not n_bad and now() - changed > SETTLED else -1
-    if write and (n_new >= max(MIN_OPENED, SHARE_OPENED * len(found)) or len(parts) > MAX_PARTS):
-        # A cache: whoever cannot write it reads the records as before.
-        with contextlib.suppress(OSError):
-            _files.write(_file(directory), _files.dump(_to_plain(found)))
-            for part in parts:
-                if part != _file(directory):
-                    part.unlink()
+    _news[key] = n_new, parts
+
+
+def keep(directory: Path) -> None:
+    """Write the index anew if it is worth it, after `heads`, and after some of the records were opened."""
+    key = os.fspath(directory)
+    found, (n_new, parts) = _known.get(key, {}), _news.pop(key, (0, []))
+    learned = [head for head in _newest(found.values()) if head.learned]
+    due = n_new >= max(MIN_OPENED, SHARE_NEW * len(found)) or len(parts) > MAX_PARTS
+    if not due and len(learned) < MIN_OPENED:
+        return
+    with contextlib.suppress(OSError):  # a cache: whoever cannot write it reads the records as before
+        _files.write(_file(directory), _files.dump(_to_plain(found)))
+        for part in parts:
+            if part != _file(directory):
+                part.unlink()
+        for head in learned:
+            head.learned = False
 
 
 def _changed(folder: Path) -> int:
@@ -173,7 +176,6 @@ def _head_of(task: Task, size: int, time: int, shared: dict[str, dict]) -> Head:
         n_ok=sum(trial.status == "ok" for trial in task.trials),
         has_profile=task.profile is not None,
         continues=" ".join(filter(is_id, task.continues)),
-        halves="" if task.profile is None else halves_of(task.profile),
     )
 
 
@@ -197,20 +199,23 @@ def _to_plain(found: dict[str, Head]) -> dict[str, Any]:
         if name not in ("shared", "created")
     }
     columns["shared"] = [shared[id(head.shared)] for head in found.values()]
-    columns["halves"] = _newest(columns["halves"])
+    told = {id(head) for head in _newest(found.values())}
+    columns["halves"] = [head.halves if id(head) in told else "" for head in found.values()]
     # One text instead of thousands: the reader looks through it at once.
     columns["id"] = "\n".join(found)
     columns["created"] = "\n".join(head.created.replace("\n", " ") for head in found.values())
     return {"index": INDEX_FORMAT, "parts": parts, "columns": columns}
 
 
-def _newest(texts: list[str]) -> list[str]:
-    """The same texts, as many of the last ones as there is room for, and nothing in place of the others."""
+def _newest(heads: Collection[Head]) -> list[Head]:
+    """Of the heads that tell rows apart the last ones, as many as there is room for."""
     room, kept = MAX_HALVES, []
-    for text in reversed(texts):
-        room -= len(text)
-        kept.append(text if room >= 0 else "")
-    return kept[::-1]
+    for head in reversed([head for head in heads if head.halves]):
+        room -= len(head.halves)
+        if room < 0:
+            break
+        kept.append(head)
+    return kept
 
 
 def _read_index(directory: Path) -> tuple[list[Path], dict[str, Head]]:

@@ -12,11 +12,11 @@ import numpy as np
 from sktransfer.archive import _files
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._reader import read_task
-from sktransfer.archive._rows import are_apart
+from sktransfer.archive._rows import are_apart, halves_of
 from sktransfer.task import Task
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Head:
     """One record without trials and profile, and the file that it was read from."""
 
@@ -30,7 +30,8 @@ class Head:
     n_ok: int
     has_profile: bool
     continues: str  # ids, parted by blanks
-    halves: str  # see `_rows`
+    halves: str = ""  # see `_rows`; nothing as long as the record was not opened for it
+    learned: bool = False  # that since the index was read
 
 
 class StoredTask(Task):
@@ -68,9 +69,14 @@ class StoredTask(Task):
     def _whole(self) -> Task:
         path = self.__dict__["_folder"] / (self.id + _files.SUFFIX)
         try:
-            return read_task(path)
+            task = read_task(path)
         except FileNotFoundError:
             raise RecordError(path, "it was removed since the archive was read") from None
+        head = self._head
+        if task.profile is not None and not head.halves:
+            head.halves = halves_of(task.profile)
+            head.learned = bool(head.halves)
+        return task
 
     def plain(self) -> Task:
         """The whole task, read now."""

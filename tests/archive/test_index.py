@@ -33,6 +33,7 @@ def forget(monkeypatch):
     monkeypatch.setattr(_index, "_known", {})
     monkeypatch.setattr(_index, "_written", {})
     monkeypatch.setattr(_index, "_settled", {})
+    monkeypatch.setattr(_index, "_news", {})
     monkeypatch.setattr(_reader, "_cache", _reader._Cache())
 
 
@@ -118,7 +119,7 @@ def test_what_is_selected_does_not_depend_on_it(mixed, monkeypatch):
 
 
 def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
-    mixed.select()
+    mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[1.0], [2.0]]))
@@ -131,7 +132,7 @@ def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
 
 def test_only_what_may_share_rows_is_opened(mixed, make_task, monkeypatch):
     mixed.append(make_task(id="other", estimator=SVC(), profile=profile([[1.0], [2.0]])))
-    mixed.select()
+    mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[8.0], [9.0]]))
@@ -171,7 +172,7 @@ def test_the_guard_is_the_same_whether_records_are_opened_or_not(archive, make_t
         archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen))
     shutil.rmtree(archive.path / "index")
     forget(monkeypatch)
-    archive.select()  # which writes it anew, of all records
+    archive.select(SPACE, SEEN["strangers"])  # which writes it anew, of all records
     n_opened, names = 0, opened(monkeypatch)
     for today in [*TODAY.values(), [SEEN["rows"], SEEN["many"]]]:
         chosen = []
@@ -202,21 +203,37 @@ def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkey
 
 
 def test_of_very_many_records_the_older_ones_are_opened(mixed, monkeypatch):
-    mixed.select()
-    [size] = {len(head.halves) for id, head in _index.heads(mixed.path, write=False) if "svc" in id}
+    today = profile([[1.0], [2.0]])
+    mixed.select(SPACE, today)
+    [size] = {len(head.halves) for _, head in _index.heads(mixed.path) if head.halves}
     monkeypatch.setattr(_index, "MAX_HALVES", 2 * size)
     (mixed.path / "index" / "heads.joblib").unlink()
     forget(monkeypatch)
-    mixed.select()
-    forget(monkeypatch)
+    mixed.select(SPACE, today)
+    before = (mixed.path / "index" / "heads.joblib").stat()
     names = opened(monkeypatch)
-    assert len(mixed.select(SPACE, profile([[1.0], [2.0]])).tasks) == 3
-    assert names == ["svc-0"]
+    for _ in range(2):
+        forget(monkeypatch)
+        names.clear()
+        assert len(mixed.select(SPACE, today).tasks) == 3
+        assert names == ["svc-0"]
+    assert (mixed.path / "index" / "heads.joblib").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_what_writers_left_out_is_learned_by_the_first_reader_who_asks(archive, make_task, monkeypatch):
+    for n in range(6):
+        archive.append(make_task(id=f"svc-{n}", estimator=SVC(), profile=profile([[7.0], [8.0]])))
+    names = opened(monkeypatch)
+    for expected in (6, 0):
+        forget(monkeypatch)
+        names.clear()
+        archive.select(SPACE, profile([[1.0], [2.0]]))
+        assert len(names) == expected
 
 
 def test_a_damaged_record_is_left_out_where_it_is_needed(mixed, monkeypatch):
     """Not even its size and time tell."""
-    mixed.select()
+    mixed.select(SPACE, profile([[5.0], [6.0]]))
     file = mixed.path / "tasks" / "svc-1.joblib"
     facts, data = file.stat(), file.read_bytes()
     file.write_bytes(data[:300] + bytes([data[300] ^ 1]) + data[301:])
@@ -228,7 +245,7 @@ def test_a_damaged_record_is_left_out_where_it_is_needed(mixed, monkeypatch):
 
 
 def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
-    mixed.select()
+    mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
     mixed.remove("svc-1")
     mixed.append(make_task(id="svc-1", estimator=SVC(), profile=profile([[1.0], [2.0]])))
