@@ -33,6 +33,7 @@ from sktransfer._run_parts import (
     source,
     what_is_heard,
 )
+from sktransfer._threads import blas_thread
 from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
@@ -158,11 +159,12 @@ class Run:
         if self.optimizer is None:
             return self.grid_batch(slice(done, done + n))
         try:
-            if not self.optimizer.learned:
-                learn(self.optimizer, self.archive)
-                if self._search.verbose and self.optimizer.surrogate.transfers:
-                    print(what_is_heard(self.optimizer))
-            return self.optimizer.propose(n)
+            with blas_thread:
+                if not self.optimizer.learned:
+                    learn(self.optimizer, self.archive)
+                    if self._search.verbose and self.optimizer.surrogate.transfers:
+                        print(what_is_heard(self.optimizer))
+                return self.optimizer.propose(n)
         except Exception as error:
             warnings.warn(
                 f"The surrogate {self.optimizer.surrogate!r} failed ({error!r}); "

@@ -1,9 +1,8 @@
 """What is known of a data set: its kind, sizes, meta-features, and a fingerprint of its rows.
 
-``profile(X, y)`` looks at whatever GridSearchCV accepts and never fails there: each part (the target,
-the table, each group of meta-features, the fingerprint) is tried on its own, and what could not be
-seen is left out and said in ``notes``. Notes name the kind of an error, never its message, which may
-quote the data.
+``profile(X, y)`` looks at whatever GridSearchCV accepts and never fails there: each part (the target, the
+table, each group of meta-features, the fingerprint) is tried on its own, and what could not be seen is left
+out and said in ``notes``. Notes name the kind of an error, never its message, which may quote the data.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from sktransfer import _fingerprint as fp
 from sktransfer import _meta_features as mf
 from sktransfer._column_shapes import fingerprints
 from sktransfer._sketch import sketch
+from sktransfer._threads import blas_thread
 
 MAX_CLASS_RATIOS = 50
 MAX_SAMPLE_COLUMNS = 200
@@ -188,7 +188,7 @@ def profile(X: Any, y: Any = None, *, keep: str = "sketch", enclosing: Sequence[
     (None, 'X is text: only its number of rows and the lengths of its texts are known.')
     """
     check_keep(keep)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), blas_thread:
         warnings.simplefilter("ignore")
         found = _look(X, y, keep)
         around = (_rows_only(data) for data in enclosing if data is not X)

@@ -7,8 +7,9 @@ import pytest
 from scipy.stats import loguniform
 from sklearn.datasets import make_classification
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from sktransfer import Archive, Task, TransferSearchCV, profile, suggest
+from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, _sketch, profile, suggest
 from sktransfer.archive import _index, _reader
 from sktransfer.surrogates import DistBLR, DistGP
 
@@ -135,3 +136,22 @@ def test_a_search_is_taken_up_again_from_a_past_that_was_not_read(archive, new_p
     again = search(archive, SURROGATES["dist-gp"], n_iter=4, resume=True)
     assert again.cv_results_["params"][:2] == first.cv_results_["params"]
     assert heard(again) == heard(first) == [f"t{n}" for n in range(N)]
+
+
+def test_the_first_proposal_waits_for_no_second_thread(archive, monkeypatch):
+    """On a machine whose cores are at work each product of matrices on two threads would."""
+    n_threads = []
+
+    def noted(function):
+        def call(*args, **keywords):
+            n_threads.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+            return function(*args, **keywords)
+
+        return call
+
+    monkeypatch.setattr(_sketch, "_kernels", noted(_sketch._kernels))
+    monkeypatch.setattr(TransferOptimizer, "propose", noted(TransferOptimizer.propose))
+    with threadpool_limits(2, user_api="blas"):
+        search(archive, "auto")
+        assert {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"} == {2}
+    assert set(n_threads) == {1}
