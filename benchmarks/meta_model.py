@@ -184,7 +184,7 @@ def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]
         (path / "tasks" / f"{search.task_id_}.joblib").unlink()
         heard = [row for row in search.source_tasks_ if row["refused"] is None]
         n_past = 1 if estimator in STARTER else len(Archive(path))
-        if search.cv_results_["origin"][0] != "model" or len(heard) < n_past:
+        if not search.cv_results_["origin"][0].startswith(("model", "task")) or len(heard) < n_past:
             raise RuntimeError("The model did not propose, or not all of the past was heard.")
         parts = dict(clock.seconds)
         rest = total - sum(parts.values())
