@@ -5,7 +5,8 @@
 The past are N_TASKS made-up tasks with N_TRIALS trials each: random smooth functions of four parameters
 that change smoothly with the data set. The first proposal is timed in `TransferSearchCV.fit`, from the call
 to the first fit of the estimator, in new processes: once without a cached model, then with it, on other
-data. Machines differ, so each time is also given as a ratio to a Cholesky decomposition.
+data; and so for estimators of the starter archive, with no past of one's own. Machines differ, so each time
+is also given as a ratio to a Cholesky decomposition.
 """
 
 from __future__ import annotations
@@ -26,15 +27,18 @@ from scipy.linalg import cholesky
 from scipy.stats import uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, _run, profile
 from sktransfer._meta_features import landmark_models
-from sktransfer.archive import _archive
+from sktransfer.archive import _index, _stored
 from sktransfer.archive._models import ModelStore
 from sktransfer.surrogates import make_surrogate
 
-SURROGATES = ["dist-gp", "dist-blr"]
+SURROGATES = ["dist-gp", "dist-blr", "auto"]
+STARTER = {"SVC": SVC, "RandomForestClassifier": RandomForestClassifier}  # as a user would begin
 SPACE = {name: uniform(0, 1) for name in "abcd"}
 N_TASKS, N_TRIALS, N_ROWS, N_FEATURES = 100, 50, 1000, 20
 PROMISE_TRAINING, PROMISE_PROPOSAL = 15.0, 0.3  # seconds
@@ -130,24 +134,47 @@ class Clock:
         return timed
 
 
-def first_proposals(path: Path, surrogate: str, seeds: list[int]) -> list[dict]:
+def note_first_fit(estimator: type) -> None:
+    """Have an estimator of scikit-learn note when it was first fitted, as `Probe` does."""
+    fit = estimator.fit
+
+    @functools.wraps(fit)
+    def noted(self: Any, *args: Any, **keywords: Any) -> Any:
+        if Probe.first is None:
+            Probe.first = time.perf_counter()
+        return fit(self, *args, **keywords)
+
+    estimator.fit = noted
+
+
+def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]) -> list[dict]:
     """One search after another in this process; each record is removed, so that all see the same past."""
     clock, begun = Clock(), time.perf_counter()
     landmark_models(True)
     model = type(make_surrogate(surrogate))  # both import what the package leaves for later, torch above all
     imports = time.perf_counter() - begun
     clock.watch("profile", _run, "profile")
-    clock.watch("reading", _archive, "read_task")
+    clock.watch("reading", _stored, "read_task")
+    clock.watch("reading", _index, "read_task")
     clock.watch("guard", Archive, "select")
-    clock.watch("model file", ModelStore, "get", "nearest", "put")
+    clock.watch("model file", ModelStore, "has", "get", "nearest", "put")
     clock.watch("training", TransferOptimizer, "learn")
     clock.watch("proposal", TransferOptimizer, "propose")
     clock.watch("restoring", model, "from_state")
+    if estimator in STARTER:
+        note_first_fit(STARTER[estimator])
     results = []
     for seed in seeds:
         X, y = make_classification(N_ROWS, N_FEATURES, random_state=seed)
         search = TransferSearchCV(
-            Probe(), SPACE, n_iter=1, cv=3, refit=False, archive=path, surrogate=surrogate, random_state=0
+            STARTER.get(estimator, Probe)(),
+            "auto" if estimator in STARTER else SPACE,
+            n_iter=1,
+            cv=3,
+            refit=False,
+            archive=Archive(path, starter=estimator in STARTER),
+            surrogate=surrogate,
+            random_state=0,
         )
         Probe.first = None
         clock.seconds.clear()
@@ -156,7 +183,8 @@ def first_proposals(path: Path, surrogate: str, seeds: list[int]) -> list[dict]:
         total = Probe.first - begun
         (path / "tasks" / f"{search.task_id_}.joblib").unlink()
         heard = [row for row in search.source_tasks_ if row["refused"] is None]
-        if search.cv_results_["origin"][0] != "model" or len(heard) != len(Archive(path)):
+        n_past = 1 if estimator in STARTER else len(Archive(path))
+        if not search.cv_results_["origin"][0].startswith(("model", "task")) or len(heard) < n_past:
             raise RuntimeError("The model did not propose, or not all of the past was heard.")
         parts = dict(clock.seconds)
         rest = total - sum(parts.values())
@@ -164,12 +192,13 @@ def first_proposals(path: Path, surrogate: str, seeds: list[int]) -> list[dict]:
     return results
 
 
-def run_processes(path: Path, surrogate: str, n_processes: int) -> list[list[dict]]:
+def run_processes(path: Path, surrogate: str, estimator: str, n_processes: int) -> list[list[dict]]:
     """`first_proposals` on two data sets each in new processes."""
     results = []
     for number in range(n_processes):
         seeds = [str(10_000 + 2 * number), str(10_001 + 2 * number)]
-        command = [sys.executable, "-m", "benchmarks.meta_model", "--first", str(path), surrogate, *seeds]
+        what = [str(path), surrogate, estimator, *seeds]
+        command = [sys.executable, "-m", "benchmarks.meta_model", "--first", *what]
         done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
         if done.returncode:
             raise SystemExit(done.stderr)
@@ -177,9 +206,11 @@ def run_processes(path: Path, surrogate: str, n_processes: int) -> list[list[dic
     return results
 
 
-def situations(path: Path, surrogate: str, n_processes: int) -> dict[str, dict[str, float]]:
+def situations(
+    path: Path, n_processes: int, surrogate: str = "auto", estimator: str = "Probe"
+) -> dict[str, dict[str, float]]:
     """Situation -> median seconds in all and of each part."""
-    runs = run_processes(path, surrogate, n_processes)
+    runs = run_processes(path, surrogate, estimator, n_processes)
     kinds = {
         "no model yet": [runs[0][0]],
         "cached, new process": [first for first, _ in runs[1:]],
@@ -211,18 +242,20 @@ def training_table(training: dict[str, list[float]], reference: float) -> list[s
     return table(["surrogate", "seconds", "ratio", f"under {PROMISE_TRAINING:g} s", "each"], rows)
 
 
-def proposal_table(proposals: dict[str, dict[str, dict[str, float]]], reference: float) -> list[str]:
+def proposal_table(
+    proposals: dict[str, dict[str, dict[str, float]]], reference: float, what: str
+) -> list[str]:
     rows = []
-    for surrogate, kinds in proposals.items():
+    for name, kinds in proposals.items():
         for kind, seconds in kinds.items():
             total = seconds["total"]
             kept = ("yes" if total < PROMISE_PROPOSAL else "no") if kind.startswith("cached") else ""
             parts = [f"{seconds[part]:.3f}" for part in PARTS]
-            rows.append([surrogate, kind, f"{total:.3f}", f"{total / reference:.1f}", kept, *parts])
-    return table(["surrogate", "", "seconds", "ratio", f"under {PROMISE_PROPOSAL:g} s", *PARTS], rows)
+            rows.append([name, kind, f"{total:.3f}", f"{total / reference:.1f}", kept, *parts])
+    return table([what, "", "seconds", "ratio", f"under {PROMISE_PROPOSAL:g} s", *PARTS], rows)
 
 
-def report(training, proposals, reference: list[float], options: argparse.Namespace, command: str) -> str:
+def report(training, proposals, starter, reference: list[float], options: argparse.Namespace, command: str):
     """The tables as Markdown."""
     middle = float(np.median(reference))
     imports = np.median([seconds["imports"] for kinds in proposals.values() for seconds in kinds.values()])
@@ -247,14 +280,22 @@ def report(training, proposals, reference: list[float], options: argparse.Namesp
         f"`TransferSearchCV.fit` on {N_ROWS} × {N_FEATURES} data, from the call to the first fit of the "
         f"estimator. Modules are imported before, which took {imports:.1f} s beside `import sktransfer`. "
         "Each process makes two searches on different data with the same past: in the first the archive has "
-        "not been read yet, in the second its records are in memory. "
+        "not been looked at yet, in the second it has. "
         f"Medians of {options.repeats} processes, and one before them that finds no cached model. Seconds:",
         "",
-        *proposal_table(proposals, middle),
+        *proposal_table(proposals, middle, "surrogate"),
         "",
-        "Profile: of the data at hand. Reading: the records. Guard: which tasks may speak, and whether they "
-        "share rows. Model file: looking for it, reading it, writing it. Restoring: the model from its "
-        "arrays. Proposal: the posterior and its maximum. Rest: scikit-learn, the optimiser, whatever else.",
+        "Profile: of the data at hand. Reading: records, where they are opened. Guard: the index, which "
+        "tasks may speak, and whether they share rows. Model file: looking for it, reading it, writing it. "
+        "Restoring: the model from its arrays. Proposal: the posterior and its maximum. Rest: scikit-learn, "
+        "the space, the optimiser, whatever else.",
+        "",
+        "## First proposal from the starter archive",
+        "",
+        'The same with `TransferSearchCV(estimator, "auto")` and no records but those that ship with the '
+        "package. The space is learned from them as well, which is among the rest.",
+        "",
+        *proposal_table(starter, middle, "estimator"),
     ]
     return "\n".join(lines) + "\n"
 
@@ -267,11 +308,11 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=N_TRIALS)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--report", type=Path, help="Markdown file to write")
-    parser.add_argument("--first", nargs="+", help=argparse.SUPPRESS)  # archive, surrogate, seeds: a process
+    parser.add_argument("--first", nargs="+", help=argparse.SUPPRESS)  # a process: as `first_proposals`
     options = parser.parse_args()
     if options.first:
-        path, surrogate, *seeds = options.first
-        print(json.dumps(first_proposals(Path(path), surrogate, [int(seed) for seed in seeds])))
+        path, surrogate, estimator, *seeds = options.first
+        print(json.dumps(first_proposals(Path(path), surrogate, estimator, [int(seed) for seed in seeds])))
         return
     whole = (options.tasks, options.trials) == (N_TASKS, N_TRIALS)
     tasks, reference = make_tasks(options.tasks, options.trials), reference_seconds()
@@ -281,11 +322,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for task in tasks:
             Archive(folder).append(task)
-        proposals = {s: situations(Path(folder), s, options.repeats + 1) for s in SURROGATES}
+        proposals = {s: situations(Path(folder), options.repeats + 1, surrogate=s) for s in SURROGATES}
+    with tempfile.TemporaryDirectory() as folder:
+        starter = {e: situations(Path(folder), options.repeats + 1, estimator=e) for e in STARTER}
     reference += reference_seconds()
     command = "python -m benchmarks.meta_model"
     command += f" --tasks {options.tasks} --trials {options.trials}" * (not whole)
-    text = report(training, proposals, reference, options, command)
+    text = report(training, proposals, starter, reference, options, command)
     if whole:
         options.report = options.report or Path("docs/results/meta_model.md")
     if options.report:

@@ -265,16 +265,31 @@ def split(Z: np.ndarray, t: np.ndarray, classes: bool) -> tuple[np.ndarray, np.n
     return np.concatenate(train), np.concatenate(test)
 
 
-def landmark(predict: Predictor, Z: np.ndarray, t: np.ndarray, classes: bool) -> float:
+@dataclass(frozen=True)
+class HeldOut:
+    """What landmarks learn from and are judged on, blind to the order of rows, columns and labels."""
+
+    Z: np.ndarray
+    t: np.ndarray
+    Z_test: np.ndarray
+    t_test: np.ndarray
+
+    @classmethod
+    def of(cls, Z: np.ndarray, t: np.ndarray, classes: bool) -> HeldOut:
+        """Of standardised columns (n, q) and a target (n,)."""
+        Z = Z[:, np.lexsort((np.round((Z**4).mean(axis=0), 6), np.round((Z**3).mean(axis=0), 6)))]
+        train, test = split(Z, t, classes)
+        return cls(Z[train], t[train], Z[test], t[test])
+
+
+def landmark(predict: Predictor, data: HeldOut, classes: bool) -> float:
     """Score a cheap model in [-1, 1]: 1 is perfect, 0 no better than the majority class or the mean.
 
     NaN if the held-out rows leave nothing to predict.
     """
-    Z = Z[:, np.lexsort((np.round((Z**4).mean(axis=0), 6), np.round((Z**3).mean(axis=0), 6)))]
-    train, test = split(Z, t, classes)
-    predicted, truth = predict(Z[train], t[train], Z[test]), t[test]
+    predicted, truth = predict(data.Z, data.t, data.Z_test), data.t_test
     if classes:
-        labels, counts = np.unique(t[train], return_counts=True)
+        labels, counts = np.unique(data.t, return_counts=True)
         loss, base = np.mean(predicted != truth), np.mean(truth != labels[counts.argmax()])
     else:
         loss, base = np.mean((predicted - truth) ** 2), np.var(truth)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from sktransfer.archive import Archive
+from sktransfer.archive._select import loaded
 from sktransfer.optimizer import TransferOptimizer
+from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
+from sktransfer.task import Task
 
 STATE_FORMAT = 2
 """To be raised when a surrogate's state, or how it is trained, changes: cached models are then not found."""
@@ -19,30 +23,43 @@ STATE_FORMAT = 2
 def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     """Fit the optimiser's surrogate to its past tasks; where that takes time, keep what was learned.
 
-    A cached model is found by what it was made of (settings, space, tasks). If there is one of nearly the
-    same tasks, training goes on from its weights. A task that is not complete may have more trials later:
-    it goes by the number that it has.
+    A cached model is found by what it was made of (settings, space, tasks), and then no record is read. If
+    there is one of nearly the same tasks, training goes on from its weights. A record that turns out to be
+    damaged is taken from the optimiser's tasks.
     """
-    surrogate, ids = optimizer.surrogate, [task.id for task in optimizer.tasks]
-    if archive is None or not surrogate.trained or not ids:
+    surrogate = optimizer.surrogate
+    if archive is None or not surrogate.trained or not optimizer.tasks:
+        optimizer.tasks = loaded(optimizer.tasks)
         optimizer.learn()
         return
-    settings = _settings(surrogate, optimizer.space.describe())
-    names = [task.id if task.complete else f"{task.id}+{len(task.trials)}" for task in optimizer.tasks]
-    stored = archive.models.get(settings, names)
-    if stored is not None and _restored(surrogate, stored, ids):
+    settings = _settings(surrogate, optimizer.space)
+    stored = archive.models.get(settings, _names(optimizer.tasks))
+    if stored is not None and _restored(surrogate, stored, [task.id for task in optimizer.tasks]):
         optimizer.learned = True
         return
+    optimizer.tasks = loaded(optimizer.tasks)
+    names = _names(optimizer.tasks)
     near = archive.models.nearest(settings, names)
     earlier = clone(surrogate)
     optimizer.learn(earlier if near is not None and _restored(earlier, near, None) else None)
     archive.models.put(settings, names, surrogate.state())
 
 
-def _settings(surrogate: Surrogate, space: Any) -> dict[str, Any]:
+def is_kept(archive: Archive, surrogate: Surrogate, space: Space, tasks: Sequence[Task]) -> bool:
+    """Whether there is a cached model of just these tasks, so that their records need not be read."""
+    return surrogate.trained and archive.models.has(_settings(surrogate, space), _names(tasks))
+
+
+def _names(tasks: Sequence[Task]) -> list[str]:
+    """What the tasks are called in the cache: one that is not complete may have more trials later."""
+    return [task.id if task.complete else f"{task.id}+{task.n_trials}" for task in tasks]
+
+
+def _settings(surrogate: Surrogate, space: Space) -> dict[str, Any]:
     params = surrogate.get_params(deep=True)
     plain = {name: _plain(value) for name, value in sorted(params.items())}
-    return {"format": STATE_FORMAT, "surrogate": _class_of(surrogate), "params": plain, "space": space}
+    made_by = {"format": STATE_FORMAT, "surrogate": _class_of(surrogate), "params": plain}
+    return {**made_by, "space": space.describe()}
 
 
 def _plain(value: Any) -> Any:

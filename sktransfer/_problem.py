@@ -93,10 +93,10 @@ def past_of(task: Task, selection: Selection) -> tuple[Task, ...] | None:
         try:
             id, n_trials = entry
             past = tasks[id]
-            if type(n_trials) is not int or not 0 < n_trials <= len(past.trials):
+            if type(n_trials) is not int or not 0 < n_trials <= past.n_trials:
                 return None
         except (TypeError, ValueError, KeyError):  # gone, or a record that somebody edited
             return None
-        whole = n_trials == len(past.trials)
+        whole = n_trials == past.n_trials
         found.append(past if whole else replace(past, trials=past.trials[:n_trials], complete=False))
     return tuple(found)

@@ -107,9 +107,7 @@ class Progress:
             "problem": self.problem,
             "seed": seed,
             "batch_size": batch_size,
-            "past": [[task.id, len(task.trials)] for task in self.selection.tasks]
-            if self._uses_past
-            else None,
+            "past": [[task.id, task.n_trials] for task in self.selection.tasks] if self._uses_past else None,
             "continues": before,
         }
         self._writes = self._archive is not None and not self._archive.readonly

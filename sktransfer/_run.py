@@ -21,7 +21,7 @@ from sklearn.utils import check_random_state
 
 from sktransfer._compat import all_fits_failed, enclosing_data, evaluate_by, split_arguments
 from sktransfer._evaluations import Evaluations, Rows, scores_of, trial_of
-from sktransfer._meta_model import learn
+from sktransfer._meta_model import is_kept, learn
 from sktransfer._problem import describe_problem
 from sktransfer._progress import Progress
 from sktransfer._run_parts import (
@@ -33,6 +33,7 @@ from sktransfer._run_parts import (
     source,
     what_is_heard,
 )
+from sktransfer._threads import blas_thread
 from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
@@ -86,8 +87,8 @@ class Run:
         self._n_iter = search.n_iter if self.whole_grid is None else len(self.whole_grid)
         surrogate = self._checked_surrogate() if self.whole_grid is None else None
         uses_past = surrogate is not None and surrogate.transfers
-        if uses_past:
-            self._selection = self._ask_archive()
+        if surrogate is not None and uses_past:
+            self._selection = self._ask_archive(surrogate)
         seed = check_random_state(search.random_state).randint(2**31 - 1) if surrogate is not None else None
         self._progress = self._look_for_progress(split_arguments(evaluate_candidates), seed, uses_past)
         self._selection = self._progress.selection
@@ -158,11 +159,12 @@ class Run:
         if self.optimizer is None:
             return self.grid_batch(slice(done, done + n))
         try:
-            if not self.optimizer.learned:
-                learn(self.optimizer, self.archive)
-                if self._search.verbose and self.optimizer.surrogate.transfers:
-                    print(what_is_heard(self.optimizer))
-            return self.optimizer.propose(n)
+            with blas_thread:
+                if not self.optimizer.learned:
+                    learn(self.optimizer, self.archive)
+                    if self._search.verbose and self.optimizer.surrogate.transfers:
+                        print(what_is_heard(self.optimizer))
+                return self.optimizer.propose(n)
         except Exception as error:
             warnings.warn(
                 f"The surrogate {self.optimizer.surrogate!r} failed ({error!r}); "
@@ -274,11 +276,12 @@ class Run:
             else replace(known, sample=None)
         )
 
-    def _ask_archive(self) -> Selection:
+    def _ask_archive(self, surrogate: Surrogate) -> Selection:
         if self.archive is None:
             return Selection((), ())
         try:
-            return self.archive.select(self.space, self._look_at_data()).loaded()
+            found = self.archive.select(self.space, self._look_at_data())
+            return found if is_kept(self.archive, surrogate, self.space, found.tasks) else found.loaded()
         except Exception as error:
             warnings.warn(
                 f"{self.archive!r} could not be read ({error!r}); the search starts anew.", stacklevel=2
@@ -294,7 +297,8 @@ class Run:
         except Exception as error:
             warnings.warn(f"How similar the past tasks are is not known: {error!r}.", stacklevel=2)
         rows = []
-        for number, task in enumerate(self._selection.tasks):
+        heard = self._selection.tasks if self.optimizer is None else self.optimizer.tasks
+        for number, task in enumerate(heard):
             alike = None if similarity is None else float(similarity[number])
             by = None if basis is None else basis[number]
             rows.append(source(task, alike, by, self._origins.count(f"task {task.id}"), None))

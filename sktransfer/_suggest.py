@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sktransfer._compat import enclosing_data
 from sktransfer._meta_model import learn
 from sktransfer._run_parts import open_archive, parse_space
+from sktransfer._threads import blas_thread
 from sktransfer.archive._select import select
 from sktransfer.optimizer import Suggestion, TransferOptimizer
 from sktransfer.profile import profile
@@ -92,8 +93,9 @@ def suggest_from(
         surrogate=surrogate,
         random_state=check_random_state(random_state).randint(2**31 - 1),
     )
-    learn(optimizer, archive)
-    return optimizer.suggest(n=n, defaults=_defaults(clone(estimator), parsed))
+    with blas_thread:
+        learn(optimizer, archive)
+        return optimizer.suggest(n=n, defaults=_defaults(clone(estimator), parsed))
 
 
 def _defaults(estimator: Any, space: Any) -> dict[str, Any]:

@@ -93,18 +93,20 @@ def learned_space(tasks: Sequence[Task], own: Mapping[str, Any]) -> dict[str, An
     names = {declared: name.partition(".")[2] for declared, name in tasks[0].space["canonical"].items()}
     branches = [{names[key]: entry for key, entry in b.items()} for b in tasks[0].space["branches"]]
     branch = next((b for b in branches if _is_variant(b, own)), branches[0])
+    listed = {n: set(map(identity, entry["values"])) for n, entry in branch.items() if "values" in entry}
     scores, rows = [], []
     for task in tasks:
         trials = [
             (trial, {names[key]: value for key, value in trial.params.items()}) for trial in task.trials
         ]
-        kept = [(trial, row) for trial, row in trials if _belongs(row, branch) and trial.status == "ok"]
+        kept = [(t, row) for t, row in trials if t.status == "ok" and _belongs(row, branch, listed)]
         if len(kept) >= 2:
             scores.append(np.array([trial.score for trial, _ in kept]))
             rows.append([row for _, row in kept])
     axes = {name: axis for name, entry in branch.items() if (axis := _axis(entry)) is not None}
     columns = {name: [[row[name] for row in task_rows] for task_rows in rows] for name in axes}
-    effects = {name: _effect(axis, columns[name], scores) for name, axis in axes.items()}
+    ranks = [stats.rankdata(z) for z in scores]
+    effects = {name: _effect(axis, columns[name], ranks) for name, axis in axes.items()}
     enough = min(EFFECT, max(effects.values()))  # where nothing matters, what matters most
     chosen = {
         name: axis.around(_good(columns[name], scores), own.get(name))
@@ -122,11 +124,8 @@ def _is_variant(branch: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
     )
 
 
-def _belongs(row: Mapping[str, Any], branch: Mapping[str, Any]) -> bool:
-    if row.keys() != branch.keys():
-        return False
-    lists = {name: entry["values"] for name, entry in branch.items() if "values" in entry}
-    return all(identity(row[name]) in map(identity, values) for name, values in lists.items())
+def _belongs(row: Mapping[str, Any], branch: Mapping[str, Any], listed: Mapping[str, set]) -> bool:
+    return row.keys() == branch.keys() and all(identity(row[n]) in known for n, known in listed.items())
 
 
 def _good(values: list[list], scores: list[np.ndarray]) -> list[Any]:
@@ -138,13 +137,13 @@ def _good(values: list[list], scores: list[np.ndarray]) -> list[Any]:
     return found
 
 
-def _effect(axis: Any, values: list[list], scores: list[np.ndarray]) -> float:
+def _effect(axis: Any, values: list[list], ranks: list[np.ndarray]) -> float:
     """Share of the ranks' variance between parts of the axis, beyond chance, in the mean of the data sets."""
     shares = []
-    for column, z in zip(values, scores, strict=True):
-        rank, part = stats.rankdata(z), axis.parts(column)
+    for column, rank in zip(values, ranks, strict=True):
+        part = axis.parts(column)
         groups = [rank[part == p] for p in np.unique(part)]
-        n, k, total = len(z), len(groups), float(np.var(rank)) * len(z)
+        n, k, total = len(rank), len(groups), float(np.var(rank)) * len(rank)
         if 1 < k < n and total > 0:
             within = sum(float(np.var(group)) * len(group) for group in groups)
             shares.append(1 - (within / (n - k)) / (total / (n - 1)))
@@ -220,12 +219,10 @@ class _Categories:
 
     def __init__(self, values: Sequence[Any]):
         self._values = list(values)
-
-    def _place(self, value: Any) -> int:
-        return [identity(each) for each in self._values].index(identity(value))
+        self._place = {identity(value): place for place, value in reversed([*enumerate(values)])}
 
     def parts(self, values: Sequence[Any]) -> np.ndarray:
-        return np.array([self._place(value) for value in values])
+        return np.array([self._place[identity(value)] for value in values])
 
     def around(self, good: Sequence[Any], own: Any) -> Any:
         counts = np.bincount(self.parts(good), minlength=len(self._values)) / len(good)

@@ -7,45 +7,32 @@ workers that cross-validate.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import ThreadpoolController
 
-_lock = threading.Lock()
-_users = 0
-_restore = contextlib.ExitStack()
+from sktransfer._threads import Shared, blas_thread
+
+
+def _limit_torch(undo: contextlib.ExitStack) -> None:
+    undo.callback(torch.set_num_threads, torch.get_num_threads())
+    torch.set_num_threads(1)
+
+
+torch_thread = Shared(_limit_torch)
+"""Run torch on one thread: ``with torch_thread:``. The caller's setting is given back."""
 
 
 @contextlib.contextmanager
 def single_thread() -> Iterator[None]:
-    """Run torch, and the BLAS below scipy, on one thread.
+    """Run torch, and the BLAS below numpy and scipy, on one thread.
 
-    The caller's settings are given back when the last of the threads that are in here leaves.
+    Where nothing but torch is at work `torch_thread` is enough.
     """
-    global _users
-    with _lock:
-        _users += 1
-        if _users == 1:
-            _restore.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
-            _restore.enter_context(_blas().limit(limits=1, user_api="blas"))
-    try:
+    with torch_thread, blas_thread:
         yield
-    finally:
-        with _lock:
-            _users -= 1
-            if _users == 0:
-                _restore.close()
-
-
-@lru_cache(maxsize=1)
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through the loaded libraries, so once is enough
 
 
 def tensor(array: Any) -> torch.Tensor:

@@ -1,9 +1,8 @@
 """What is known of a data set: its kind, sizes, meta-features, and a fingerprint of its rows.
 
-``profile(X, y)`` looks at whatever GridSearchCV accepts and never fails there: each part (the target,
-the table, each group of meta-features, the fingerprint) is tried on its own, and what could not be
-seen is left out and said in ``notes``. Notes name the kind of an error, never its message, which may
-quote the data.
+``profile(X, y)`` looks at whatever GridSearchCV accepts and never fails there: each part (the target, the
+table, each group of meta-features, the fingerprint) is tried on its own, and what could not be seen is left
+out and said in ``notes``. Notes name the kind of an error, never its message, which may quote the data.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from sktransfer import _fingerprint as fp
 from sktransfer import _meta_features as mf
 from sktransfer._column_shapes import fingerprints
 from sktransfer._sketch import sketch
+from sktransfer._threads import blas_thread
 
 MAX_CLASS_RATIOS = 50
 MAX_SAMPLE_COLUMNS = 200
@@ -188,10 +188,10 @@ def profile(X: Any, y: Any = None, *, keep: str = "sketch", enclosing: Sequence[
     (None, 'X is text: only its number of rows and the lengths of its texts are known.')
     """
     check_keep(keep)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
+    with warnings.catch_warnings(), np.errstate(all="ignore"), blas_thread:
         warnings.simplefilter("ignore")
         found = _look(X, y, keep)
-        around = (_rows_only(data) for data in enclosing)
+        around = (_rows_only(data) for data in enclosing if data is not X)
         return replace(found, enclosing=tuple(p for p in around if not p._same_rows(found)))
 
 
@@ -312,19 +312,21 @@ def _meta_features(
 def _landmarks(look: _Attempts, Z: np.ndarray, target: mf.Target) -> dict[str, float]:
     if target.values is None:
         return {}
-    labelled = np.isfinite(target.values[:, 0])
-    classes = target.ratios is not None
+    labelled, classes = np.isfinite(target.values[:, 0]), target.ratios is not None
     t = target.values[labelled, 0]
     Z, t = Z[labelled], t if classes else mf.to_unit_interval(t)
     if len(t) < MIN_LANDMARK_ROWS or not Z.shape[1] or np.ptp(t) == 0:
         look.notes.append("There are too few rows, or X or y does not vary: there are no landmark scores.")
         return {}
     models = look("import the landmarks", lambda: mf.landmark_models(classes)) or {}
-    scores = {}
-    for name, model in models.items():
-        score = look(f"score the landmark {name!r}", partial(mf.landmark, model, Z, t, classes))
-        scores[f"landmark_{name}"] = np.nan if score is None else score
-    return scores
+    data = look("hold rows out", lambda: mf.HeldOut.of(Z, t, classes))
+    if data is None:
+        return {}
+    judged = {
+        name: look(f"score the landmark {name!r}", partial(mf.landmark, model, data, classes))
+        for name, model in models.items()
+    }
+    return {f"landmark_{name}": score for name, score in judged.items() if score is not None}
 
 
 def _sample(table: fp.Table, rows: np.ndarray, target: mf.Target) -> dict[str, Any] | None:

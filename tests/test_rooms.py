@@ -26,7 +26,7 @@ ROOMS = {
     "task": ("_values space", "numpy"),
     "space": ("_values", ARRAYS),
     "scores": ("", ARRAYS),
-    "profile": ("", "numpy scipy sklearn joblib"),
+    "profile": ("_threads", "numpy scipy sklearn joblib"),
     "encoders": ("profile _torch", "numpy sklearn torch"),
     "surrogates": ("scores encoders profile _torch", "numpy scipy sklearn torch"),
     "acquisition": ("surrogates space", ARRAYS),
@@ -37,7 +37,8 @@ ROOMS = {
     "testing": (EVERY_ROOM, PLAIN + " pytest"),
     "cli": ("archive", ""),
     "_compat": ("", "sklearn"),
-    "_torch": ("", "numpy torch threadpoolctl"),
+    "_threads": ("", "threadpoolctl"),
+    "_torch": ("_threads", "numpy torch"),
     "__init__": (EVERY_ROOM, ""),
     "__main__": ("cli", ""),
 }

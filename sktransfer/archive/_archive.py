@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import heapq
 import os
-import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,15 @@ from typing import Any
 from sktransfer.archive import _files
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
-from sktransfer.archive._index import StoredTask, heads, note
+from sktransfer.archive._index import heads, keep, note
 from sktransfer.archive._journal import Journals
 from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
 from sktransfer.archive._remote import Remote, check_installed, is_remote
-from sktransfer.archive._select import Selection, described, other_problem, select
+from sktransfer.archive._select import Selection, described, select, warn_skipped
 from sktransfer.archive._share import find, is_record_of
 from sktransfer.archive._starter import Starter
+from sktransfer.archive._stored import StoredTask
 from sktransfer.archive._upkeep import Upkeep
 from sktransfer.task import Task
 
@@ -159,27 +159,22 @@ class Archive(Upkeep):
             except FileNotFoundError:  # removed by somebody since the directory was listed
                 continue
             except RecordError as error:
-                _warn_skipped(error)
+                warn_skipped(error)
             else:
                 yield task
 
-    def _candidates(self, today: Any, profile: Any) -> Iterator[Task]:
-        """Tasks for `select`; trials and profile are read of those only where they may matter."""
+    def _candidates(self) -> Iterator[Task]:
+        """Tasks for `select`, their trials and profiles still on the disk where the index says enough."""
         self._refresh()
-        return heapq.merge(self._stored(today, profile), self._left(), key=lambda task: task.id)
+        return heapq.merge(self._stored(), self._left(), key=lambda task: task.id)
 
-    def _stored(self, today: Any, profile: Any) -> Iterator[Task]:
+    def _stored(self) -> Iterator[Task]:
         directory = self._directory()
-        tasks, is_other_problem = directory / "tasks", other_problem(today)
-        for id, head in heads(directory, write=not self.readonly):
+        for id, head in heads(directory):
             if isinstance(head, RecordError):
-                _warn_skipped(head)
-                continue
-            stored = StoredTask.of(head, id, tasks)
-            if profile is None or not head.has_profile or is_other_problem(stored):
-                yield stored
+                warn_skipped(head)
             else:
-                yield from self._read_all([tasks / (id + _files.SUFFIX)])
+                yield StoredTask.of(head, id, directory / "tasks")
 
     def get(self, id: str) -> Task:
         """Return the task of this id.
@@ -257,10 +252,13 @@ class Archive(Upkeep):
         """
         overlap = self.overlap if overlap is None else overlap
         today = described(space)
-        tasks = [*self._candidates(today, profile), *self._starter().candidates(today, profile)]
+        tasks = [*self._candidates(), *self._starter().candidates(today, profile)]
         known = {task.id for task in tasks}
         others = [task for task in also if task.id not in known]
-        return select(tasks + others, today, profile, overlap)
+        selection = select(tasks + others, today, profile, overlap)
+        if not self.readonly:
+            keep(self._directory())
+        return selection
 
     @property
     def models(self) -> ModelStore:
@@ -341,7 +339,3 @@ class Archive(Upkeep):
     def _check_writable(self) -> None:
         if self.readonly:
             raise PermissionError(f"{self!r} is readonly: nothing can be written to it.")
-
-
-def _warn_skipped(error: RecordError) -> None:
-    warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=3)

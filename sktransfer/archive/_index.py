@@ -1,10 +1,11 @@
 """What `select` needs of thousands of records, in one file, so that it need not open them all.
 
-``index/heads.joblib`` holds, per record, the name, size and time of its file, and the record without trials
-and profile. A reader who had to open many files writes it anew, aside and renamed; a writer of many records
-adds a part of its own, ``index/part-<random>.joblib``, which the next such reader takes in. Nobody depends
-on them. They are disposable, and untrusted like every file: read by the same reader, checksummed, used only
-for files whose size and time are still the same, and as good as not there if anything is wrong with them.
+``index/heads.joblib`` holds, per record, the name, size and time of its file, the record without trials and
+profile, and, where somebody has asked, what tells whether it can have seen today's rows (see `_rows`). A
+reader who had to open some files writes it anew, aside and renamed; a writer of many records adds a part of
+its own, ``index/part-<random>.joblib``, which the next such reader takes in. Nobody depends on them. They are
+disposable, and untrusted like every file: read by the same reader, checksummed, used only for files whose
+size and time are still the same, and as good as not there if anything is wrong with them.
 """
 
 from __future__ import annotations
@@ -14,9 +15,7 @@ import json
 import os
 import stat
 import uuid
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
-from functools import cached_property
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from time import time_ns as now
 from typing import Any
@@ -25,13 +24,20 @@ from sktransfer.archive import _checksum, _files
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import _check_containers, _check_space, is_id
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
+from sktransfer.archive._stored import Head
 from sktransfer.task import Task
 
-INDEX_FORMAT = 2
+INDEX_FORMAT = 3
 """Raised when the columns change: an index of another format is not used, and written anew."""
 
-MIN_NEW = 256
-"""Files that had to be opened, or were written, before an index is worth writing."""
+MIN_OPENED, SHARE_NEW = 16, 1 / 16
+"""Files that a reader had to open, and the share of all that are new, before an index is worth writing."""
+
+MIN_WRITTEN = 256
+"""Records that one process has written before a part of the index is worth writing."""
+
+MAX_HALVES = 8 * 2**20
+"""Bytes of an index for what tells rows apart: enough for 700 records, the newest, or more of small data."""
 
 MAX_PARTS = 8
 """Parts from which on a reader makes one file of them."""
@@ -51,122 +57,32 @@ _COLUMNS = (
     "n_ok",
     "has_profile",
     "continues",
+    "halves",
 )
-
-
-class StoredTask(Task):
-    """A task that reads its trials and its profile from the archive when they are first asked for.
-
-    Equal to the task that it stands for. Asking raises a `RecordError` if the file was damaged meanwhile.
-    """
-
-    # A cached property gives way to what is in the instance, so that dataclasses.replace works as usual.
-    trials = cached_property(lambda self: self._whole().trials)
-    profile = cached_property(lambda self: self._whole().profile)
-    resume = cached_property(lambda self: self._whole().resume)
-    _head: Head
-
-    @classmethod
-    def of(cls, head: Head, id: str, tasks: Path) -> StoredTask:
-        """The task of an id, as its entry in the index says; `tasks` is the folder of its file."""
-        task = cls.__new__(cls)
-        shared = head.shared
-        task.__dict__.update(
-            _head=head,
-            _folder=tasks,
-            space=shared["space"],
-            metrics=tuple(shared["metrics"]),
-            versions=shared["versions"],
-            id=id,
-            created=head.created,
-            complete=head.complete,
-            format=head.format,
-        )
-        if not head.has_profile:
-            task.__dict__["profile"] = None
-        return task
-
-    def _whole(self) -> Task:
-        path = self.__dict__["_folder"] / (self.id + _files.SUFFIX)
-        try:
-            return read_task(path)
-        except FileNotFoundError:
-            raise RecordError(path, "it was removed since the archive was read") from None
-
-    def plain(self) -> Task:
-        """The whole task, read now."""
-        return Task(**{field.name: getattr(self, field.name) for field in fields(Task)})
-
-    @property
-    def n_trials(self) -> int:
-        """Number of trials, which is known without reading them."""
-        return len(self.trials) if "trials" in self.__dict__ else self._head.n_trials
-
-    @property
-    def continues(self) -> list[str]:
-        return self._head.continues.split()
-
-    @property
-    def succeeded(self) -> bool:
-        """Whether any trial did, which is known without reading them."""
-        return self._head.n_ok > 0 if "trials" not in self.__dict__ else super().succeeded
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, StoredTask):
-            other = other.plain()
-        return self.plain() == other if isinstance(other, Task) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]  # as of Task: it holds dicts
-
-    def __reduce__(self) -> tuple:
-        return Task, tuple(getattr(self, field.name) for field in fields(Task))
-
-
-@dataclass(frozen=True)
-class Head:
-    """One record without trials and profile, and the file that it was read from."""
-
-    size: int
-    time: int
-    created: str
-    shared: dict[str, Any]  # space, metrics and versions: one dict for all records that agree in them
-    complete: bool
-    format: int
-    n_trials: int
-    n_ok: int
-    has_profile: bool
-    continues: str  # ids, parted by blanks
 
 
 _known: dict[str, dict[str, Head]] = {}  # by directory, then by id: what this process has read
 _settled: dict[str, int] = {}  # by directory: when the folder that `_known` tells of was last changed
 _written: dict[str, dict[str, Head]] = {}  # the same of what it has written, and no index holds yet
+_news: dict[str, tuple[int, list[Path]]] = {}  # by directory: how many heads are new, the files of the index
 
 
 def note(directory: Path, task: Task, file: Path) -> None:
-    """Remember a record that was just written; of every `MIN_NEW` of them a part of the index is made."""
+    """Remember a record that was just written; of every `MIN_WRITTEN` of them a part of the index is made."""
     key, facts = os.fspath(directory), file.lstat()
     written = _written.setdefault(key, {})
     shared = {_text(part): part for part in _distinct(list(written.values()))}
     head = written[task.id] = _head_of(task, facts.st_size, facts.st_mtime_ns, shared)
     if key in _known:
         _known[key][task.id] = head
-    if len(written) >= MIN_NEW:
+    if len(written) >= MIN_WRITTEN:
         _written.pop(key, None)
         with contextlib.suppress(OSError):  # a cache, as below
             _files.write(_file(directory, f"part-{uuid.uuid4().hex}"), _files.dump(_to_plain(written)))
 
 
-def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordError]]:
-    """The id of every record file of an archive with its head, or with what is wrong with it.
-
-    Parameters
-    ----------
-    directory : Path
-        The archive.
-    write : bool
-        Whether an index may be written.
-    """
+def heads(directory: Path) -> Iterator[tuple[str, Head | RecordError]]:
+    """The id of every record file of an archive with its head, or with what is wrong with it."""
     key, tasks = os.fspath(directory), directory / "tasks"
     changed = _changed(tasks)
     if key in _known and _settled.get(key) == changed:
@@ -197,13 +113,24 @@ def heads(directory: Path, *, write: bool) -> Iterator[tuple[str, Head | RecordE
         _known.clear()
     _known[key] = found
     _settled[key] = changed if not n_bad and now() - changed > SETTLED else -1
-    if write and (n_new >= MIN_NEW or len(parts) > MAX_PARTS):
-        # A cache: whoever cannot write it reads the records as before.
-        with contextlib.suppress(OSError):
-            _files.write(_file(directory), _files.dump(_to_plain(found)))
-            for part in parts:
-                if part != _file(directory):
-                    part.unlink()
+    _news[key] = n_new, parts
+
+
+def keep(directory: Path) -> None:
+    """Write the index anew if it is worth it, after `heads`, and after some of the records were opened."""
+    key = os.fspath(directory)
+    found, (n_new, parts) = _known.get(key, {}), _news.pop(key, (0, []))
+    learned = [head for head in _newest(found.values()) if head.learned]
+    due = n_new >= max(MIN_OPENED, SHARE_NEW * len(found)) or len(parts) > MAX_PARTS
+    if not due and len(learned) < MIN_OPENED:
+        return
+    with contextlib.suppress(OSError):  # a cache: whoever cannot write it reads the records as before
+        _files.write(_file(directory), _files.dump(_to_plain(found)))
+        for part in parts:
+            if part != _file(directory):
+                part.unlink()
+        for head in learned:
+            head.learned = False
 
 
 def _changed(folder: Path) -> int:
@@ -272,10 +199,23 @@ def _to_plain(found: dict[str, Head]) -> dict[str, Any]:
         if name not in ("shared", "created")
     }
     columns["shared"] = [shared[id(head.shared)] for head in found.values()]
+    told = {id(head) for head in _newest(found.values())}
+    columns["halves"] = [head.halves if id(head) in told else "" for head in found.values()]
     # One text instead of thousands: the reader looks through it at once.
     columns["id"] = "\n".join(found)
     columns["created"] = "\n".join(head.created.replace("\n", " ") for head in found.values())
     return {"index": INDEX_FORMAT, "parts": parts, "columns": columns}
+
+
+def _newest(heads: Collection[Head]) -> list[Head]:
+    """Of the heads that tell rows apart the last ones, as many as there is room for."""
+    room, kept = MAX_HALVES, []
+    for head in reversed([head for head in heads if head.halves]):
+        room -= len(head.halves)
+        if room < 0:
+            break
+        kept.append(head)
+    return kept
 
 
 def _read_index(directory: Path) -> tuple[list[Path], dict[str, Head]]:
@@ -314,7 +254,7 @@ def _from_plain(plain: Any) -> dict[str, Head]:
     for name in ("size", "time", "shared", "format", "n_trials", "n_ok"):
         if set(map(type, columns[name])) - {int} or min(columns[name], default=0) < 0:
             raise ValueError("not the index of an archive")
-    if set(map(type, columns["continues"])) - {str}:
+    if set(map(type, columns["continues"])) | set(map(type, columns["halves"])) != {str}:
         raise ValueError("not the index of an archive")
     columns["shared"] = [parts[number] for number in columns["shared"]]
     flags = set(map(type, columns["complete"])) | set(map(type, columns["has_profile"]))

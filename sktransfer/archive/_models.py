@@ -110,8 +110,12 @@ class ModelStore:
         True
         """
         wanted = frozenset(tasks)
-        file = self._file(settings, wanted)
-        return _read(file, _MODEL) if _tasks_of(file) == wanted else None
+        return _read(self._file(settings, wanted), _MODEL) if self.has(settings, wanted) else None
+
+    def has(self, settings: Mapping[str, Any], tasks: Iterable[str]) -> bool:
+        """Whether there is a model of exactly these settings and tasks; its arrays are not looked at."""
+        wanted = frozenset(tasks)
+        return _tasks_of(self._file(settings, wanted)) == wanted
 
     def nearest(self, settings: Mapping[str, Any], tasks: Iterable[str]) -> dict[str, np.ndarray] | None:
         """Return the model of these settings that was trained on most of these tasks, to go on from it.

@@ -14,6 +14,8 @@ from numbers import Real
 from typing import Any
 
 from sktransfer.archive._errors import RecordError
+from sktransfer.archive._rows import halves
+from sktransfer.archive._stored import StoredTask
 from sktransfer.profile import DatasetProfile
 from sktransfer.task import Task
 
@@ -45,30 +47,39 @@ class Selection:
 
     def loaded(self) -> Selection:
         """The same with every trial in memory; a record that was damaged since it was listed is left out."""
-        heard = []
-        for task in self.tasks:
-            try:
-                heard += [task] if task.trials else []
-            except RecordError as error:
-                warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=3)
-        return Selection(tuple(heard), self.refused)
+        return Selection(loaded(self.tasks), self.refused)
+
+
+def loaded(tasks: Iterable[Task]) -> tuple[Task, ...]:
+    """The tasks with every trial in memory, but those of which there is none, or whose record is bad."""
+    heard = []
+    for task in tasks:
+        try:
+            heard += [task] if task.trials else []
+        except RecordError as error:
+            warn_skipped(error)
+    return tuple(heard)
+
+
+def warn_skipped(error: RecordError) -> None:
+    """Say that a record is left out."""
+    warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=3)
 
 
 def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str) -> Selection:
     """Put each task to the rules; see `Archive.select`."""
     today = described(space)
-    threshold, profiles = check_overlap(overlap), profiles_of(profile)
+    guard = _guard(profiles_of(profile), check_overlap(overlap))
     heard: list[Task] = []
     refused: list[tuple[Task, str]] = []
     tasks = list(tasks)
     continued, about = _continued(tasks), other_problem(today)
     for task in tasks:
-        reason = (
-            about(task)
-            or _no_success(task)
-            or continued.get(task.id)
-            or _shared_rows(task, profiles, threshold)
-        )
+        try:
+            reason = about(task) or _no_success(task) or continued.get(task.id) or guard(task)
+        except RecordError as error:  # damaged since it was listed
+            warn_skipped(error)
+            continue
         if reason:
             refused.append((task, reason))
         else:
@@ -149,11 +160,21 @@ def _no_success(task: Task) -> str | None:
     return None if task.succeeded else "no successful trial"
 
 
-def _shared_rows(task: Task, profiles: list[DatasetProfile], threshold: float | None) -> str | None:
-    if threshold is None or not profiles or task.profile is None:
-        return None
+def _guard(profiles: list[DatasetProfile], threshold: float | None) -> Callable[[Task], str | None]:
+    """For each task, why it is refused for the rows that it saw; or None. Most need not be read for it."""
+    today = halves(profiles)
+
+    def reason(task: Task) -> str | None:
+        if threshold is None or not profiles or (isinstance(task, StoredTask) and task.is_apart(today)):
+            return None
+        return None if task.profile is None else _shared_rows(task.profile, profiles, threshold)
+
+    return reason
+
+
+def _shared_rows(seen: dict[str, Any], profiles: list[DatasetProfile], threshold: float) -> str | None:
     try:
-        past = DatasetProfile.from_dict(task.profile)
+        past = DatasetProfile.from_dict(seen)
         if not len(past.fingerprint):
             return "its rows are not known, so nobody can tell whether it saw these data"
         if not all(len(profile.fingerprint) for profile in profiles):

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-from sktransfer._torch import single_thread, tensor
+from sktransfer._torch import single_thread, tensor, torch_thread
 from sktransfer.surrogates._gp_gradient import value_and_gradient
 
 _JITTER = 1e-9
@@ -32,14 +32,21 @@ def _squared_exponential(r2: torch.Tensor) -> torch.Tensor:
     return torch.exp(-0.5 * r2)
 
 
+# In the memory of the first result: fresh memory for each step would take longer than the steps themselves.
+
+
 def _matern32(r2: torch.Tensor) -> torch.Tensor:
-    r = torch.sqrt(3 * r2 + 1e-20)  # the root has no derivative at zero, the kernel has
-    return (1 + r) * torch.exp(-r)
+    r = _root(3 * r2)
+    return (1 + r).mul_((-r).exp_())
 
 
 def _matern52(r2: torch.Tensor) -> torch.Tensor:
-    r = torch.sqrt(5 * r2 + 1e-20)
-    return (1 + r + r * r / 3) * torch.exp(-r)
+    r = _root(5 * r2)
+    return (1 + r).add_((r * r).div_(3)).mul_((-r).exp_())
+
+
+def _root(r2: torch.Tensor) -> torch.Tensor:
+    return r2.add_(1e-20).sqrt_()  # the root has no derivative at zero, the kernel has
 
 
 KERNELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -190,7 +197,7 @@ class GaussianProcess:
         self.kernel, self.shift, self.scale = kernel, shift, scale
         self._weights = torch.exp(-2 * tensor(h[:-2]))
         self._signal, self._noise = float(np.exp(h[-2])), float(np.exp(h[-1]))
-        with single_thread():
+        with torch_thread:
             K = self._covariance(tensor(X), tensor(X)) + (self._noise + _JITTER) * torch.eye(
                 len(X), dtype=torch.float64
             )
@@ -207,7 +214,7 @@ class GaussianProcess:
     @torch.no_grad()
     def prior_covariance(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Covariance before any trial, on the scale of z; (n, d), (m, d) -> (n, m)."""
-        with single_thread():
+        with torch_thread:
             return self._covariance(tensor(A), tensor(B)).numpy()
 
     @torch.no_grad()
@@ -216,7 +223,7 @@ class GaussianProcess:
 
         (n, d), (k, d) -> (n,), (n,), (n, k)
         """
-        with single_thread():
+        with torch_thread:
             k, others = (self._covariance(tensor(each), tensor(self.X)) for each in (theta, anchors))
             white, whites = (torch.linalg.solve_triangular(self._L, e.T, upper=False) for e in (k, others))
             variance = (self._signal - (white * white).sum(0)).clamp_min(1e-12 * self._signal)
@@ -226,7 +233,7 @@ class GaussianProcess:
     @torch.no_grad()
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
-        with single_thread():
+        with torch_thread:
             k = self._covariance(tensor(theta), tensor(self.X))  # (m, n)
             mean = k @ self._a
             white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
@@ -236,16 +243,16 @@ class GaussianProcess:
     @torch.no_grad()
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of the noise-free score; (m, d) -> (n, m)."""
-        with single_thread():
+        with torch_thread:
             k = self._covariance(tensor(theta), tensor(self.X))
             white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
             joint = self._covariance(tensor(theta), tensor(theta)) - white.T @ white
-            root = _root(joint, self._signal).numpy()
+            root = _factor(joint, self._signal).numpy()
         draws = (k @ self._a).numpy() + rng.standard_normal((n, len(theta))) @ root.T
         return self.shift + self.scale * draws
 
 
-def _root(K: torch.Tensor, scale: float) -> torch.Tensor:
+def _factor(K: torch.Tensor, scale: float) -> torch.Tensor:
     """Cholesky factor of a covariance, with as much on its diagonal as rounding makes necessary."""
     eye = torch.eye(len(K), dtype=K.dtype)
     for jitter in (1e-8, 1e-6, 1e-4):

@@ -108,24 +108,27 @@ class Past:
             best.append(rows[np.argsort(-self.z[rows], kind="stable")[:n]])
         return np.concatenate(best)
 
-    def spread_order(self, reach: np.ndarray) -> np.ndarray:
+    def spread_order(self, reach: np.ndarray, first: int | None = None) -> np.ndarray:
         """The trials of each task from the most to the least telling; ranks within the task, (N,).
 
         The best trial first, then always the one that lies farthest from those taken, distances in units
         of `reach` (the lengthscales): the greedy choice that leaves a Gaussian process with the smallest
-        largest uncertainty. The first n of each task are its n most telling trials.
+        largest uncertainty. The first n of each task are its n most telling trials. If only these are of
+        interest, `first` says how many: all others then have the rank N.
         """
-        ranks = np.zeros(len(self.z), dtype=int)
+        ranks = np.full(len(self.z), len(self.z))
+        reach, categorical = reach[:, None], self.categorical[:, None]
         for task in range(len(self)):
             rows = np.flatnonzero(self.owner == task)
-            theta, z = self.theta[rows], self.z[rows]
+            theta, z = np.ascontiguousarray(self.theta[rows].T), self.z[rows]  # (d, n): sums over columns
             nearest = np.full(len(rows), np.inf)
             current = int(np.argmax(z)) if len(z) else 0
-            for rank in range(len(rows)):
+            for rank in range(len(rows) if first is None else min(first, len(rows))):
                 ranks[rows[current]] = rank
-                apart = (theta - theta[current]) / reach
-                apart = np.where(self.categorical, (apart != 0) / reach, apart)
-                nearest = np.minimum(nearest, (apart * apart).sum(axis=1))
+                apart = (theta - theta[:, [current]]) / reach
+                if categorical.any():
+                    apart = np.where(categorical, (apart != 0) / reach, apart)
+                nearest = np.minimum(nearest, (apart * apart).sum(axis=0))
                 nearest[current] = -np.inf
                 current = int(np.argmax(nearest))
         return ranks

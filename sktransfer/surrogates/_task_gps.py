@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from sktransfer._torch import single_thread, tensor
+from sktransfer._torch import tensor, torch_thread
 from sktransfer.surrogates._gp_core import KERNELS, differences, scaled_distances
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates._training import train
@@ -36,7 +36,7 @@ def most_telling(past: Past, max_trials: int) -> np.ndarray:
     """Which trials a process is made of: at most so many of each task, the best and the farthest apart."""
     if len(past) == 0 or np.bincount(past.owner).max() <= max_trials:
         return np.ones(len(past.z), dtype=bool)
-    return past.spread_order(np.ones(past.theta.shape[1])) < max_trials
+    return past.spread_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
 
 
 def fit_tasks(
@@ -129,7 +129,7 @@ class TaskGPs:
     ):
         self._theta, self._real, self._h = tensor(theta), torch.from_numpy(real), tensor(h)
         self._categorical, self._kernel = categorical, kernel
-        with torch.no_grad(), single_thread():
+        with torch.no_grad(), torch_thread:
             both, own = _masks(real)
             noise = torch.exp(self._h[:, -1:]) + _JITTER
             K = self._covariance(self._theta, self._theta) * both
@@ -168,13 +168,13 @@ class TaskGPs:
     @torch.no_grad()
     def mean(self, theta: np.ndarray) -> np.ndarray:
         """(k, d) -> (m, k)."""
-        with single_thread():
+        with torch_thread:
             return (self._to_trials(theta) @ self._a[..., None])[..., 0].numpy()
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and variances, without noise; (k, d) -> (m, k), (m, k)."""
-        with single_thread():
+        with torch_thread:
             k = self._to_trials(theta)
             white = k @ self._whiten.mT
             signal = torch.exp(self._h[:, -2:-1])
@@ -184,7 +184,7 @@ class TaskGPs:
     @torch.no_grad()
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of each process, independent of each other; (k, d) -> (m, n, k)."""
-        with single_thread():
+        with torch_thread:
             k = self._to_trials(theta)
             white = k @ self._whiten.mT
             points = tensor(theta)[None]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sktransfer._torch import single_thread, tensor
+from sktransfer._torch import tensor, torch_thread
 from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood, scaled_distances
 from sktransfer.surrogates._joint import JointSurrogate
 from sktransfer.surrogates.base import EncodedTask
@@ -179,7 +179,7 @@ class DistGP(JointSurrogate):
         return self.past_.with_room(words, self._telling(self._alike(psi)))
 
     def _alike(self, psi: np.ndarray) -> np.ndarray:
-        with torch.no_grad(), single_thread():
+        with torch.no_grad(), torch_thread:
             return self._task_kernel(tensor(psi[None]), tensor(self.psi_))[0].numpy()
 
     def _prior(self, psi: np.ndarray) -> _PastPrior:
@@ -226,14 +226,14 @@ class _PastPrior:
         self._alike = tensor(alike[past.owner[rows]])
         self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
         self._mean = float(own["mean"])
-        with single_thread():
+        with torch_thread:
             self._L = model._root(rows)
             self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[:, 0]
         self._anchors: tuple[Any, torch.Tensor] | None = None
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with single_thread():
+        with torch_thread:
             k, white = self._whiten(theta)
             if self._anchors is None or self._anchors[0] is not anchors:
                 self._anchors = (anchors, self._whiten(anchors)[1])
@@ -245,5 +245,5 @@ class _PastPrior:
 
     def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Covariance with the past trials, and the same times the inverse root of theirs; (n, P), (P, n)."""
-        k = self._signal * self._model._config_kernel(tensor(theta), self._theta) * self._alike
+        k = self._model._config_kernel(tensor(theta), self._theta).mul_(self._signal).mul_(self._alike)
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)

@@ -6,13 +6,15 @@ import pickle
 import shutil
 import warnings
 
+import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
 from sktransfer._values import identity
-from sktransfer.archive import Archive, RecordError, _index, _reader
+from sktransfer.archive import Archive, RecordError, _index, _reader, _stored
 from sktransfer.archive._format import task_to_record
+from sktransfer.archive._stored import StoredTask
 from sktransfer.profile import profile
 from sktransfer.space import Space
 
@@ -21,7 +23,8 @@ SPACE = Space.parse({"C": [1.0, 10.0]}, SVC())
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr(_index, "MIN_NEW", 3)
+    monkeypatch.setattr(_index, "MIN_OPENED", 3)
+    monkeypatch.setattr(_index, "MIN_WRITTEN", 3)
     forget(monkeypatch)
 
 
@@ -30,6 +33,7 @@ def forget(monkeypatch):
     monkeypatch.setattr(_index, "_known", {})
     monkeypatch.setattr(_index, "_written", {})
     monkeypatch.setattr(_index, "_settled", {})
+    monkeypatch.setattr(_index, "_news", {})
     monkeypatch.setattr(_reader, "_cache", _reader._Cache())
 
 
@@ -114,16 +118,142 @@ def test_what_is_selected_does_not_depend_on_it(mixed, monkeypatch):
         }
 
 
-def test_only_what_matters_is_opened(mixed, monkeypatch):
-    mixed.select()
+def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
+    mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[1.0], [2.0]]))
-    assert sorted(names) == ["failed", "svc-0", "svc-1", "svc-2"]
+    assert [task.id for task in selection.tasks] == ["svc-0", "svc-1", "svc-2"]
     assert [task.n_trials for task, _ in selection.refused] == [1, 1, 1, 1]
-    assert len(names) == 4
+    assert names == []
     assert selection.refused[-1][0].trials[0].params == {"alpha": 1}
-    assert names[-1] == "ridge-2"
+    assert names == ["ridge-2"]
+
+
+def test_only_what_may_share_rows_is_opened(mixed, make_task, monkeypatch):
+    mixed.append(make_task(id="other", estimator=SVC(), profile=profile([[1.0], [2.0]])))
+    mixed.select(SPACE, profile([[5.0], [6.0]]))
+    forget(monkeypatch)
+    names = opened(monkeypatch)
+    selection = mixed.select(SPACE, profile([[8.0], [9.0]]))
+    assert [task.id for task in selection.tasks] == ["other"]
+    assert names == ["svc-0", "svc-1", "svc-2"]
+    reasons = {task.id: reason for task, reason in selection.refused}
+    assert reasons["svc-1"] == "shares rows with these data (about 50 %)"
+
+
+X = np.random.default_rng(0).normal(size=(60, 4))
+ROUND = X.astype(int).astype(float)  # rows that are alike once the order of columns is ignored
+SEEN = {
+    "rows": profile(X),
+    "few of more": profile(np.vstack([X[:3], X + 1])),
+    "around": profile(X[:30] * 2, enclosing=[X]),
+    "whole numbers": profile(ROUND),
+    "many": profile(np.random.default_rng(1).normal(size=(3000, 4))),
+    "text": profile(["to be", "or not", "to be or not to be"]),
+    "kernel": profile(X @ X.T),
+    "strangers": profile(X - 5),
+}
+TODAY = SEEN | {
+    "scaled": profile((X - X.mean(axis=0)) / X.std(axis=0)),
+    "two columns, rescaled": profile(X[:, [3, 1]] / 7 - 3),
+    "columns in another order": profile(ROUND[:, ::-1]),
+    "some": profile(X[:5]),
+    "some of many": profile(np.random.default_rng(1).normal(size=(3000, 4))[500:700]),
+    "a part": profile(X[30:] * 3, enclosing=[X * 2]),
+    "part of the kernel": profile((X @ X.T)[:20, :20]),
+    "objects": profile([object(), object()]),
+}
+
+
+@pytest.mark.parametrize("overlap", ["exclude", "allow", 0.0, 0.3, 1.0])
+def test_the_guard_is_the_same_whether_records_are_opened_or_not(archive, make_task, monkeypatch, overlap):
+    for n, seen in enumerate(SEEN.values()):
+        archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen))
+    shutil.rmtree(archive.path / "index")
+    forget(monkeypatch)
+    archive.select(SPACE, SEEN["strangers"])  # which writes it anew, of all records
+    n_opened, names = 0, opened(monkeypatch)
+    for today in [*TODAY.values(), [SEEN["rows"], SEEN["many"]]]:
+        chosen = []
+        for apart in (_stored.are_apart, lambda kept, today: False):
+            forget(monkeypatch)
+            names.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(_stored, "are_apart", apart)
+                found = archive.select(SPACE, today, overlap=overlap)
+            n_opened += len(names) if apart is _stored.are_apart else 0
+            refused = [(task.id, reason) for task, reason in found.refused]
+            chosen.append(([task.id for task in found.tasks], refused))
+        assert chosen[0] == chosen[1]
+    assert n_opened < (1 if overlap == "allow" else len(SEEN) * len(TODAY) / 2)
+
+
+@pytest.mark.parametrize(
+    "damage", [{"n_distinct": "many"}, {"fingerprint": []}, {"fingerprint": ["a"]}, {"enclosing": [1]}]
+)
+def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkeypatch, damage):
+    seen = profile([[7.0], [8.0]]).to_dict()
+    for n in range(3):
+        archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen | damage))
+    forget(monkeypatch)
+    selection = archive.select(SPACE, profile([[1.0], [2.0]]))
+    assert not selection.tasks
+    assert len(selection.refused) == 3
+
+
+def test_of_very_many_records_the_older_ones_are_opened(mixed, monkeypatch):
+    today = profile([[1.0], [2.0]])
+    mixed.select(SPACE, today)
+    [size] = {len(head.halves) for _, head in _index.heads(mixed.path) if head.halves}
+    monkeypatch.setattr(_index, "MAX_HALVES", 2 * size)
+    (mixed.path / "index" / "heads.joblib").unlink()
+    forget(monkeypatch)
+    mixed.select(SPACE, today)
+    before = (mixed.path / "index" / "heads.joblib").stat()
+    names = opened(monkeypatch)
+    for _ in range(2):
+        forget(monkeypatch)
+        names.clear()
+        assert len(mixed.select(SPACE, today).tasks) == 3
+        assert names == ["svc-0"]
+    assert (mixed.path / "index" / "heads.joblib").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_what_writers_left_out_is_learned_by_the_first_reader_who_asks(archive, make_task, monkeypatch):
+    for n in range(6):
+        archive.append(make_task(id=f"svc-{n}", estimator=SVC(), profile=profile([[7.0], [8.0]])))
+    names = opened(monkeypatch)
+    for expected in (6, 0):
+        forget(monkeypatch)
+        names.clear()
+        archive.select(SPACE, profile([[1.0], [2.0]]))
+        assert len(names) == expected
+
+
+def test_a_damaged_record_is_left_out_where_it_is_needed(mixed, monkeypatch):
+    """Not even its size and time tell."""
+    mixed.select(SPACE, profile([[5.0], [6.0]]))
+    file = mixed.path / "tasks" / "svc-1.joblib"
+    facts, data = file.stat(), file.read_bytes()
+    file.write_bytes(data[:300] + bytes([data[300] ^ 1]) + data[301:])
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    for today, heard in (([[1.0], [2.0]], ["svc-0", "svc-2"]), ([[7.0], [9.0]], [])):
+        forget(monkeypatch)
+        with pytest.warns(UserWarning, match=r"svc-1\.joblib"):
+            assert [task.id for task in mixed.select(SPACE, profile(today)).loaded().tasks] == heard
+
+
+def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
+    mixed.select(SPACE, profile([[5.0], [6.0]]))
+    forget(monkeypatch)
+    mixed.remove("svc-1")
+    mixed.append(make_task(id="svc-1", estimator=SVC(), profile=profile([[1.0], [2.0]])))
+    forget(monkeypatch)
+    names = opened(monkeypatch)
+    selection = mixed.select(SPACE, profile([[1.0], [5.0]]))
+    assert [task.id for task in selection.tasks] == ["svc-0", "svc-2"]
+    assert set(names) == {"svc-1"}
 
 
 def test_new_changed_and_removed_records(mixed, make_task, monkeypatch):
@@ -163,7 +293,7 @@ def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
 def test_stored_task_is_a_task(mixed):
     (stored, *_) = mixed.select(SPACE).tasks
     whole = mixed[stored.id]
-    assert type(stored) is _index.StoredTask
+    assert type(stored) is StoredTask
     assert stored == whole and whole == stored
     assert stored != mixed["svc-1"]
     assert type(pickle.loads(pickle.dumps(stored))) is type(whole)

@@ -9,7 +9,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_info
 
-from sktransfer._torch import single_thread
+from sktransfer._torch import single_thread, torch_thread
 from sktransfer.surrogates import _gp_core as core
 from sktransfer.surrogates._kernel_matrix import kernel_matrix
 from sktransfer.surrogates.gp import default_priors
@@ -187,7 +187,8 @@ def test_threads_are_given_back():
     assert torch.get_num_threads() == before
 
 
-def test_threads_are_given_back_when_the_last_one_leaves():
+@pytest.mark.parametrize("one", [single_thread, lambda: torch_thread])
+def test_threads_are_given_back_when_the_last_one_leaves(one):
     """Searches in several threads, as under joblib's threading backend, overlap in no order."""
 
     def blas():
@@ -197,7 +198,7 @@ def test_threads_are_given_back_when_the_last_one_leaves():
 
     torch.set_num_threads(2)
     before, inside = blas(), []
-    first, second = single_thread(), single_thread()
+    first, second = one(), single_thread()
     first.__enter__()
     second.__enter__()
     inside += [torch.get_num_threads(), *blas()]

@@ -339,6 +339,9 @@ def test_thinning_keeps_the_best_and_spreads():
         chosen = past.theta[rows[rank[rows] < 8]]
         apart = np.sqrt(((chosen[:, None] - chosen[None]) ** 2).sum(-1)) + 9 * np.eye(8)
         assert apart.min() > 0.15  # eight random points of the square have a pair closer than that
+    first = past.spread_order(np.ones(2), 8)
+    np.testing.assert_array_equal(first[rank < 8], rank[rank < 8])
+    assert set(first[rank >= 8]) == {60}
 
 
 def test_thinning_prefers_similar_tasks_and_changes_little():
