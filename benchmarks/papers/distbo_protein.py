@@ -11,7 +11,7 @@ from benchmarks.papers import _distbo
 from benchmarks.papers._compare import without_levels
 from benchmarks.papers._experiment import Experiment, Rows
 from benchmarks.papers._figures import curves, legend_beside, panels
-from benchmarks.runner import Key
+from benchmarks.runner import Key, take_over
 
 QUICK_METHODS = ["dist-gp", "warm-start", "gp", "random"]
 
@@ -28,9 +28,15 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     ]
 
 
-def rows(keys: list[Key], folder: Path, work: Path, n_jobs: int) -> Rows:
+def rows(keys: list[Key], folder: Path, work: Path, n_jobs: int, last: Rows) -> Rows:
     """All runs: several methods share their evaluations, so `benchmarks.protein` arranges them itself."""
     estimators, _, methods, seeds = (list(dict.fromkeys(part)) for part in zip(*keys, strict=True))
+    known = [
+        {"method": r["method"], "estimator": r["estimator"], "protein": r["protein"]}
+        | {"seed": r["seed"], "scores": r["score"], "ask_seconds": [r["wall"]]}
+        for r in last
+    ]
+    take_over(work / protein.RUNS, ("method", "estimator", "protein", "seed"), known)
     if n_jobs:
         runs = protein.run_all(folder, work, estimators, methods, len(seeds), n_jobs)
     else:
