@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.papers import _distbo, _suites, copula, yogatama
+from benchmarks.papers import _distbo, _suites, copula, distbo_protein, yogatama
 from benchmarks.papers.__main__ import EXPERIMENTS, experiment_of, main
 from benchmarks.papers._compare import (
     best_so_far,
@@ -294,6 +294,17 @@ def test_distbo_tables_and_figure(tmp_path):
     pytest.importorskip("matplotlib")
     _distbo.figure(rows, tmp_path / "distbo.png")
     assert (tmp_path / "distbo.png").stat().st_size > 1000
+
+
+def test_protein_shows_what_is_complete():
+    keys = [
+        (e, p, m, s) for s in (0, 1) for e in ("svm", "forest") for p in ("x", "y") for m in ("a", "b", "c")
+    ]
+    runs = {(m, e, p, s) for e, p, m, s in keys if m != "c" and (e == "svm" or s == 0)}
+    shown = distbo_protein.complete(keys, runs)
+    assert {(e, s) for e, _, _, s in shown} == {("svm", 0), ("svm", 1), ("forest", 0)}
+    assert {m for _, _, m, _ in shown} == {"a", "b"}
+    assert len(shown) == 3 * 2 * 2
 
 
 def test_copula_tables():
