@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import loguniform, randint, uniform
 
-from benchmarks.papers._compare import ranks
+from benchmarks.papers._compare import common_cells, ranks
 from benchmarks.papers._experiment import Experiment, Rows, markdown
 from benchmarks.papers._figures import colours, legend_beside, panels
 from benchmarks.papers._logistic import data_set, names
@@ -110,9 +110,10 @@ def tune(optimizer: TransferOptimizer, data: Any, first: list[dict]) -> tuple[li
 
 
 def table_of(rows: Rows, value: str) -> dict[str, np.ndarray]:
-    """Method -> values of the data sets, (orders, data sets)."""
+    """Method -> values of the data sets in the orders that every method has seen, (orders, data sets)."""
+    orders = {order for (order,) in common_cells(rows, ["order"])}
     return {
-        method: np.array([row[value] for row in rows if row["method"] == method])
+        method: np.array([r[value] for r in rows if r["method"] == method and r["order"] in orders])
         for method in dict.fromkeys(row["method"] for row in rows)
     }
 
