@@ -327,6 +327,8 @@ def test_yogatama_tables():
         {"method": "random", "order": 0, "dev": [0.5, 0.5], "test": [0.9, 0.5], "cpu": [1.0, 1.0]},
         {"method": "gp", "order": 0, "dev": [0.6, 0.5], "test": [0.7, 0.4], "cpu": [1.0, 3.0]},
     ]
+    rows.append(rows[0] | {"order": 1})  # an order that the other method has not seen: it does not count
     text = "\n".join(yogatama.tables(rows))
+    assert "2 data sets, 1 orders" in text
     assert "| random | 1.75 | 1.00 | 3.93 | 3.89 |" in text
     assert "| gp | 4 | 4 |" in text  # seconds in all, and how many times those of the first half
