@@ -30,6 +30,17 @@ def read_rows(store: Path, fields: Sequence[str]) -> dict[Key, dict[str, Any]]:
     return rows
 
 
+def take_over(store: Path, fields: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    """Add to the store what it does not hold yet of runs that were made elsewhere."""
+    done = read_rows(store, fields)
+    new = [row for row in rows if tuple(row[field] for field in fields) not in done]
+    if new:
+        store.parent.mkdir(parents=True, exist_ok=True)
+        with store.open("a") as file:
+            # The last line may have been cut short; an empty one is skipped.
+            file.write("".join(f"\n{json.dumps(row)}" for row in new) + "\n")
+
+
 def run_all(
     store: Path,
     fields: Sequence[str],

@@ -341,7 +341,7 @@ class TransferOptimizer:
         target, n_initial = self._target(), self.surrogate.n_initial_
         if len(target.z) < n_initial or (len(target.z) and not np.isfinite(target.z).any()):
             return None  # too little, or nothing but failures: there is no scale to believe on
-        if n_initial and target.flat:
+        if n_initial and len(target.z) > 1 and target.flat:
             return None  # no difference yet, and no past that tells where one might be
         belief = Belief.of(self.surrogate, target)
         if belief is None or belief.draws or not self._pending:  # draws differ by themselves

@@ -304,3 +304,17 @@ def test_a_plateau_is_left_by_filling_the_space():
     assert inside
     corners = [all(min(v, 1 - v) < 0.05 for v in t.params.values()) for t in optimizer.to_task().trials]
     assert sum(corners) <= 2
+
+
+@pytest.mark.parametrize("surrogate", ["multi-gp", "dklm"])
+def test_one_trial_is_no_plateau(surrogate):
+    """A single score is equal to itself; a surrogate that knows past tasks goes on from it."""
+    rng = np.random.default_rng(0)
+    tasks = []
+    for k in range(3):
+        draws = Space.parse(SPACE).sample(12, rng)
+        tasks.append(Task.from_trials(SPACE, [(p, -abs(p["a"] - 0.2 * k)) for p in draws], id=str(k)))
+    optimizer = TransferOptimizer(SPACE, tasks, surrogate=surrogate, random_state=0)
+    optimizer.tell({"a": 0.4, "b": 0.5}, 0.0)
+    optimizer.learn()
+    assert optimizer._belief() is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.runner import Key, read_rows, run_all
+from benchmarks.runner import Key, read_rows, run_all, take_over
 
 Rows = list[dict[str, Any]]
 
@@ -32,7 +32,7 @@ class Experiment:
     tables : callable, rows -> lines of Markdown
     figure : callable, (rows, PNG file) -> None
     run : callable, (*key, data folder) -> dict of what was measured
-    rows : callable, (keys, data folder, work folder, number of jobs) -> rows, or None
+    rows : callable, (keys, data folder, work folder, number of jobs, rows that are known) -> rows, or None
         In place of `run` where runs are not independent of each other; it keeps what it has done itself,
         and with 0 jobs it gives that.
     needs : tuple of str
@@ -47,7 +47,7 @@ class Experiment:
     tables: Callable[[Rows], list[str]]
     figure: Callable[[Rows, Path], None]
     run: Callable[..., dict[str, Any]] | None = None
-    rows: Callable[[list[Key], Path, Path, int], Rows] | None = None
+    rows: Callable[[list[Key], Path, Path, int, Rows], Rows] | None = None
     needs: tuple[str, ...] = ()
 
     def missing(self, folder: Path) -> list[str]:
@@ -68,19 +68,27 @@ def conduct(
 ) -> None:
     """Run what is missing and write ``NAME.csv``, ``NAME.png`` and ``NAME.md``; with `done` run nothing.
 
+    A run is not missing if the work folder or the ``NAME.csv`` of last time has it. Runs of last time that
+    are not asked for today stay in the file and have no part in the tables.
+
     What there is to say of the figures is written by hand, in ``NAME-notes.md``, and made part of the page.
     """
-    keys = experiment.keys(seeds, quick, folder)
+    keys, fields = experiment.keys(seeds, quick, folder), experiment.fields
+    last = read_csv(out / f"{name}.csv") if (out / f"{name}.csv").exists() else []
     if experiment.run is None:
         assert experiment.rows is not None
-        rows = experiment.rows(keys, folder, work, 0 if done else n_jobs)
+        rows = experiment.rows(keys, folder, work, 0 if done else n_jobs, last)
     else:
         store = work / f"{name}{'-quick' if quick else ''}.jsonl"
-        there = read_rows(store, experiment.fields) if done else {}
+        take_over(store, fields, last)
+        there = read_rows(store, fields) if done else {}
         wanted = [key for key in keys if key in there] if done else keys
-        rows = run_all(store, experiment.fields, wanted, experiment.run, n_jobs, lambda key: (folder,))
+        rows = run_all(store, fields, wanted, experiment.run, n_jobs, lambda key: (folder,))
+    rows = [as_in_csv(row) for row in rows]
+    shown = {tuple(row[field] for field in fields) for row in rows}
     out.mkdir(parents=True, exist_ok=True)
-    write_csv(rows, out / f"{name}.csv")
+    others = [row for row in last if tuple(row[field] for field in fields) not in shown]
+    write_csv([*rows, *others], out / f"{name}.csv")
     experiment.figure(rows, out / f"{name}.png")
     command = f"OMP_NUM_THREADS=1 python -m benchmarks.papers {name} --seeds {seeds}" + " --quick" * quick
     spent = sum(row.get("wall", 0.0) for row in rows)
@@ -110,8 +118,7 @@ def write_csv(rows: Rows, file: Path) -> None:
         writer = csv.writer(handle)
         writer.writerow(names)
         for row in rows:
-            cells = (row.get(name, "") for name in names)
-            writer.writerow([" ".join(f"{v:.6g}" for v in c) if isinstance(c, list) else c for c in cells])
+            writer.writerow([_cell(row.get(name, "")) for name in names])
 
 
 def read_csv(file: Path) -> Rows:
@@ -119,6 +126,18 @@ def read_csv(file: Path) -> Rows:
     with file.open(newline="") as handle:
         rows = list(csv.DictReader(handle))
     return [{name: _value(cell) for name, cell in row.items() if cell != ""} for row in rows]
+
+
+def as_in_csv(row: dict[str, Any]) -> dict[str, Any]:
+    """The row as it is read back: a run counts the same, and ties the same, wherever it was kept."""
+    return {name: _value(_cell(value)) for name, value in row.items() if _cell(value) != ""}
+
+
+def _cell(value: Any) -> str:
+    """Numbers with six digits; whole ones and names as they are."""
+    if isinstance(value, list):
+        return " ".join(map(_cell, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _value(cell: str) -> Any:

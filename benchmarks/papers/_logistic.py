@@ -69,12 +69,12 @@ class DataSet:
         return profile(self.X, self.y)
 
     def trained(self, params: dict[str, Any]) -> SGDClassifier:
-        total = params["l1"] + params["l2"]
+        total = max(params["l1"] + params["l2"], 1e-9)
         model = SGDClassifier(
             loss="log_loss",
             penalty="elasticnet",
             alpha=total,
-            l1_ratio=params["l1"] / total,
+            l1_ratio=min(params["l1"] / total, 1.0),
             max_iter=int(params["max_iter"]),
             tol=params["tol"],
             random_state=0,

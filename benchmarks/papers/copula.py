@@ -97,11 +97,10 @@ QUICK = {"deepar": ["m4-Hourly", "solar"], "fcnet": ["protein_structure"], "xgbo
 
 MAIN = ["random", "CGP", "gp", "CRS"]
 PLAN = [  # suites, methods, seeds at most: first what the paper's claims rest on
-    (TIMED, MAIN, 3),
-    (TIMED, ABLATION, 3),
+    (TIMED, MAIN, 10),
+    (TIMED, ABLATION, 10),
+    (TIMED, ["copula-gp", *WITH_TIME], 3),
     (TIMED, MAIN, 30),
-    (TIMED, ["copula-gp"], 3),
-    (TIMED, WITH_TIME, 3),
     (OTHERS, MAIN, 3),
     (TIMED, ["box", "warm-start", "ablr"], 3),
 ]

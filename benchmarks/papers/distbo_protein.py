@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from benchmarks.papers import _distbo
 from benchmarks.papers._compare import without_levels
 from benchmarks.papers._experiment import Experiment, Rows
 from benchmarks.papers._figures import curves, legend_beside, panels
-from benchmarks.runner import Key
+from benchmarks.runner import Key, take_over
 
 QUICK_METHODS = ["dist-gp", "warm-start", "gp", "random"]
 
@@ -28,21 +29,45 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     ]
 
 
-def rows(keys: list[Key], folder: Path, work: Path, n_jobs: int) -> Rows:
+def rows(keys: list[Key], folder: Path, work: Path, n_jobs: int, last: Rows) -> Rows:
     """All runs: several methods share their evaluations, so `benchmarks.protein` arranges them itself."""
     estimators, _, methods, seeds = (list(dict.fromkeys(part)) for part in zip(*keys, strict=True))
+    known = [
+        {"method": r["method"], "estimator": r["estimator"], "protein": r["protein"]}
+        | {"seed": r["seed"], "scores": r["score"], "ask_seconds": [r["wall"]]}
+        for r in last
+    ]
+    take_over(work / protein.RUNS, ("method", "estimator", "protein", "seed"), known)
     if n_jobs:
         runs = protein.run_all(folder, work, estimators, methods, len(seeds), n_jobs)
     else:
         runs = protein.load_runs(work / protein.RUNS)
-        done = {m for m in methods if all((m, e, p, s) in runs for e, p, _, s in keys)}
-        keys = [key for key in keys if key[2] in done]
+        keys = complete(keys, runs)
     found = []
     for estimator, name, method, seed in keys:
         run = runs[method, estimator, name, seed]
         row = {"estimator": estimator, "protein": name, "method": method, "seed": seed}
         found.append(row | {"score": run["scores"], "wall": round(sum(run["ask_seconds"]), 2)})
     return found
+
+
+def complete(keys: list[Key], runs: Container[Key]) -> list[Key]:
+    """Of each estimator the seeds with which every method was run on every protein that was asked for.
+
+    A method that was not run with the first seed has no part.
+    """
+    cells: dict[tuple[str, int, str], list[bool]] = {}
+    for estimator, name, method, seed in keys:
+        cells.setdefault((estimator, seed, method), []).append((method, estimator, name, seed) in runs)
+    done = {cell for cell, there in cells.items() if all(there)}
+    first = min(seed for _, _, _, seed in keys)
+    taking = {(estimator, method) for estimator, seed, method in done if seed == first}
+    whole = {
+        (estimator, seed)
+        for estimator, seed, _ in done
+        if all((e, seed, m) in done for e, m in taking if e == estimator)
+    }
+    return [key for key in keys if (key[0], key[2]) in taking and (key[0], key[3]) in whole]
 
 
 def best(rows: Rows, estimator: str) -> dict[str, np.ndarray]:
@@ -60,7 +85,9 @@ def tables(rows: Rows) -> list[str]:
     lines = []
     for estimator in dict.fromkeys(row["estimator"] for row in rows):
         space = ", ".join(protein.ESTIMATORS[estimator][1])
-        lines += [f"## {estimator} ({space})", "", *protein.estimator_section(best(rows, estimator))]
+        found = best(rows, estimator)
+        seeds = next(iter(found.values())).shape[1]
+        lines += [f"## {estimator} ({space}), {seeds} seeds", "", *protein.estimator_section(found)]
     return lines
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.papers import _distbo, _suites, copula, yogatama
+from benchmarks.papers import _distbo, _suites, copula, distbo_protein, yogatama
 from benchmarks.papers.__main__ import EXPERIMENTS, experiment_of, main
 from benchmarks.papers._compare import (
     best_so_far,
@@ -18,10 +18,10 @@ from benchmarks.papers._compare import (
     ranks,
     without_levels,
 )
-from benchmarks.papers._experiment import Experiment, conduct, read_csv, write_csv
+from benchmarks.papers._experiment import Experiment, as_in_csv, conduct, read_csv, write_csv
 from benchmarks.papers._page import gather
 from benchmarks.papers._replay import expected_best, replay
-from benchmarks.runner import run_all
+from benchmarks.runner import read_rows, run_all, take_over
 
 # -- numbers ---------------------------------------------------------------------------------------
 
@@ -132,6 +132,38 @@ def test_an_experiment_is_written_and_not_run_twice(tmp_path):
     page = (tmp_path / "out" / "tiny.md").read_text()
     assert "2 runs, 2 minutes" in page and "7 seeds" in page and "## Best 0.5" in page
     assert [row["seed"] for row in read_csv(tmp_path / "out" / "tiny.csv")] == [0, 1]
+
+
+def test_a_fresh_clone_goes_on_from_the_csv(tmp_path):
+    calls: list = []
+    conduct("tiny", tiny(calls), tmp_path, tmp_path / "work", tmp_path / "out", 2, False, 1)
+    written = (tmp_path / "out" / "tiny.csv").read_text()
+    conduct("tiny", tiny(calls), tmp_path, tmp_path / "elsewhere", tmp_path / "out", 3, False, 1)
+    assert calls == [("a", 0), ("a", 1), ("a", 2)]
+    assert (tmp_path / "out" / "tiny.csv").read_text().startswith(written)
+    # Runs that are not asked for are kept all the same.
+    conduct("tiny", tiny(calls), tmp_path, tmp_path / "a third place", tmp_path / "out", 1, False, 1)
+    assert len(calls) == 3
+    assert [row["seed"] for row in read_csv(tmp_path / "out" / "tiny.csv")] == [0, 1, 2]
+    assert "1 runs" in (tmp_path / "out" / "tiny.md").read_text()
+
+
+def test_a_run_is_the_same_from_the_csv():
+    row = {"task": "a", "seed": 3, "loss": [1 / 3, 2.0], "wall": 1.23456789, "none": ""}
+    assert as_in_csv(row) == {"task": "a", "seed": 3, "loss": [0.333333, 2.0], "wall": 1.23457}
+    assert as_in_csv(as_in_csv(row)) == as_in_csv(row)
+
+
+def test_what_was_made_elsewhere_is_added_to_the_store_once(tmp_path):
+    store = tmp_path / "work" / "runs.jsonl"
+    take_over(store, ("number",), [{"number": 1, "square": 1}])
+    with store.open("a") as file:
+        file.write('{"number": 2, "squ')  # cut short
+    take_over(store, ("number",), [{"number": 1, "square": 7}, {"number": 3, "square": 9}])
+    assert list(read_rows(store, ("number",)).values()) == [
+        {"number": 1, "square": 1},
+        {"number": 3, "square": 9},
+    ]
 
 
 def test_what_is_done_is_shown_without_running_the_rest(tmp_path):
@@ -264,6 +296,17 @@ def test_distbo_tables_and_figure(tmp_path):
     assert (tmp_path / "distbo.png").stat().st_size > 1000
 
 
+def test_protein_shows_what_is_complete():
+    keys = [
+        (e, p, m, s) for s in (0, 1) for e in ("svm", "forest") for p in ("x", "y") for m in ("a", "b", "c")
+    ]
+    runs = {(m, e, p, s) for e, p, m, s in keys if m != "c" and (e == "svm" or s == 0)}
+    shown = distbo_protein.complete(keys, runs)
+    assert {(e, s) for e, _, _, s in shown} == {("svm", 0), ("svm", 1), ("forest", 0)}
+    assert {m for _, _, m, _ in shown} == {"a", "b"}
+    assert len(shown) == 3 * 2 * 2
+
+
 def test_copula_tables():
     common = {"suite": "fcnet", "task": "slice_localization", "seed": 0, "seconds": [1.0, 1.0]}
     rows = [
@@ -284,6 +327,8 @@ def test_yogatama_tables():
         {"method": "random", "order": 0, "dev": [0.5, 0.5], "test": [0.9, 0.5], "cpu": [1.0, 1.0]},
         {"method": "gp", "order": 0, "dev": [0.6, 0.5], "test": [0.7, 0.4], "cpu": [1.0, 3.0]},
     ]
+    rows.append(rows[0] | {"order": 1})  # an order that the other method has not seen: it does not count
     text = "\n".join(yogatama.tables(rows))
+    assert "2 data sets, 1 orders" in text
     assert "| random | 1.75 | 1.00 | 3.93 | 3.89 |" in text
     assert "| gp | 4 | 4 |" in text  # seconds in all, and how many times those of the first half
