@@ -167,7 +167,10 @@ def seeds_of(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: str) -> str:
-    """The page as Markdown; with a file, it is written there, and figure and single runs beside it."""
+    """The page as Markdown; with a file, it is written there, and figure and single runs beside it.
+
+    What there is to say of the figures is written by hand, in ``NAME-notes.md``, and made part of the page.
+    """
     table = regrets(rows)
     cells = sorted({cell for by in table.values() for cell in by})
     names = sorted({data for _, data in cells})
@@ -188,6 +191,8 @@ def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: 
     if file:
         figures(table, file.with_suffix(".png"))
         lines += [f"![Regret over trials, and ranks]({file.stem}.png)", ""]
+        notes = file.with_name(f"{file.stem}-notes.md")
+        lines += ["## What these figures say", "", notes.read_text()] if notes.exists() else []
     lines += ["## What was to be shown", "", *claims(table), ""]
     lines += ["## Trials that random search needs for the same regret", "", *speed_up_table(table), ""]
     lines += ["## Seconds outside cross-validation", "", *seconds_table(rows), ""]
