@@ -319,7 +319,7 @@ class _Means:
             past, theta=past.theta[rows], z=past.z[rows], owner=np.zeros(rows.sum(), dtype=int)
         )
         together = replace(together, ids=past.ids[:1])
-        self._points = together.theta[together.spread_order(self.lengths) < MAX_POINTS]
+        self._points = together.theta[together.spread_order(self.lengths, MAX_POINTS) < MAX_POINTS]
         K = self.kernel(self._points, self._points) + 1e-4 * np.eye(len(self._points))
         self._weights = np.linalg.solve(K, processes.mean(self._points).T)
 
