@@ -22,9 +22,9 @@ class Shared:
 
     def __enter__(self) -> None:
         with self._lock:
-            self._users += 1
-            if self._users == 1:
+            if self._users == 0:
                 self._make(self._undo)
+            self._users += 1  # after it: a setting that could not be made holds for nobody
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
