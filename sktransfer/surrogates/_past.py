@@ -15,6 +15,9 @@ from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates.base import EncodedTask
 
 
+_NORMAL = 1.4826  # standard deviation of a normal distribution, in units of its median absolute deviation
+
+
 @dataclass(frozen=True)
 class Level:
     """What the past says of the shift and scale of a new task: shift normal, scale log-normal."""
@@ -87,13 +90,14 @@ class Past:
         """
         if shared:
             return Level(float(self.shifts[0]), 0.0, float(np.log(self.scales[0])), 0.0)
-        weights, shifts, scales = weights[known] + 1e-3, self.shifts[known], self.scales[known]
-        shift, scale = np.average(shifts, weights=weights), np.average(scales, weights=weights)
-        logs = np.log(scales)
+        weights, shifts, logs = weights[known] + 1e-3, self.shifts[known], np.log(self.scales[known])
         log_scale = np.average(logs, weights=weights)
-        shift_var = np.average((shifts - shift) ** 2, weights=weights) + scale**2
-        log_var = np.average((logs - log_scale) ** 2, weights=weights) + 0.25
-        return Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
+        log_var = np.average((logs - log_scale) ** 2, weights=weights)
+        # Medians: one past task with an R² of -400 says nothing of where others are.
+        shift = _weighted_median(shifts, weights)
+        spread = _NORMAL * _weighted_median(np.abs(shifts - shift), weights)
+        shift_std = np.hypot(spread, np.exp(log_scale))
+        return Level(shift, float(shift_std), float(log_scale), float(np.sqrt(log_var + 0.25)))
 
     def best_settings(self, n: int, usable: np.ndarray) -> np.ndarray:
         """The n best settings of each usable task that exist in today's space; -> (k, d)."""
@@ -132,3 +136,11 @@ class Past:
                 nearest[current] = -np.inf
                 current = int(np.argmax(nearest))
         return ranks
+
+
+def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
+    """The value that half of the weight lies below; between two, their middle."""
+    order = np.argsort(values)
+    values, below = values[order], np.cumsum(weights[order]) / weights.sum()
+    first, last = np.searchsorted(below, [0.5 - 1e-9, 0.5 + 1e-9])
+    return float((values[first] + values[min(last, len(values) - 1)]) / 2)

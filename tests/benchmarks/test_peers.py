@@ -96,8 +96,27 @@ def test_claims_say_where_the_search_is_behind():
     rows = rows_of("random search", random) + rows_of("sktransfer, 30 past", ours)
     rows += rows_of("optuna TPE", theirs)
     text = "\n".join(claims(regrets(rows)))
-    assert "ahead of optuna TPE at every number of trials | | no, behind at 10 |" in text
-    assert "trial 1 as good as random search's 10th | 1.000, 0.165 | no" in text
+    assert (
+        "ahead of optuna TPE at every number of trials | | | no, behind at 10; beyond the noise at 10 |"
+        in text
+    )
+    assert "trial 1 as good as random search's 10th | 1.000, 0.165 | +0.835 (+0.835 to +0.835) | no |" in text
+
+
+def test_claims_tell_chance_from_what_is_beyond_it():
+    rows = []
+    for number in range(8):
+        data = f"data {number}"
+        ours = (
+            0.9 if number < 4 else 0.5
+        )  # ahead on half of the data sets, behind by a little more on the others
+        rows += rows_of("random search", list(np.linspace(0, 1, 101)), data=data)
+        rows += rows_of("sktransfer, 30 past", [ours] * 30, data=data)
+        rows += rows_of("portfolio of 30 past", [0.72] * 30, data=data)
+    text = "\n".join(claims(regrets(rows)))
+    assert "better than portfolio of 30 past's 20th | 0.600, 0.560 |" in text
+    assert "| no, within the noise |" in text
+    assert "beyond the noise at none of them" in text
 
 
 def test_runs_of_the_peers_are_taken_over_and_those_of_the_package_are_not(tmp_path):

@@ -166,6 +166,17 @@ def test_without_trials_the_belief_is_the_past_at_the_level_of_the_past():
     assert found.sample(theta, 7, np.random.default_rng(0)).shape == (7, 1)
 
 
+def test_one_past_task_with_absurd_scores_does_not_decide_where_a_new_one_is_expected():
+    rng = np.random.default_rng(0)
+    theta, number = rng.random((8, 1)), np.array([False])
+    tasks = [EncodedTask(theta, 0.5 + 0.01 * n + 0.1 * theta[:, 0], number, id=f"{n}") for n in range(6)]
+    absurd = EncodedTask(theta, -400 - 100 * theta[:, 0], number, id="absurd")
+    found = Past.of([*tasks, absurd], "standardise").level(np.ones(7), np.ones(7, dtype=bool), shared=False)
+    assert found.shift == pytest.approx(0.58, abs=0.05)
+    assert found.shift_std < 0.2
+    assert found.log_scale_std > 1  # a scale of 30 has been seen
+
+
 def test_draws_agree_with_predictions():
     posterior = quick("manual-gp").fit(past_tasks()).posterior(target(trials=5))
     theta = np.random.default_rng(3).random((4, 2))
