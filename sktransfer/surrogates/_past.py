@@ -14,7 +14,6 @@ import numpy as np
 from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates.base import EncodedTask
 
-
 _NORMAL = 1.4826  # standard deviation of a normal distribution, in units of its median absolute deviation
 
 
