@@ -23,7 +23,7 @@ LOW, HIGH = -5.0, 5.0  # of x
 N_TASKS, N_TRIALS = 50, 20
 N_RANDOM, N_CHOSEN = 5, 3
 GRID = np.linspace(0, 1, 101)[:, None]  # codes at which a curve is looked at
-SETTINGS: dict[str, Any] = {"scores": "raw", "guard": False}
+SETTINGS: dict[str, Any] = {"scores": "raw", "guard": False, "prior": False}  # the paper's
 # A batch of many points tells the amplitude itself, and large sets are no exercise for small ones: then
 # a single feature is of little use to the likelihood, and is learned badly or not at all.
 AMPLITUDE_SETTINGS: dict[str, Any] = {

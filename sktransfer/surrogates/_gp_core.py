@@ -99,6 +99,14 @@ class Priors:
     def medians(self, d: int) -> np.ndarray:
         return np.log([self.lengthscale.median] * d + [self.signal.median, self.noise.median])
 
+    def log_density(self, h: torch.Tensor) -> torch.Tensor:
+        """Of hyperparameters h, up to a constant: 0 at the medians."""
+        return (
+            self.lengthscale.log_density(h[:-2])
+            + self.signal.log_density(h[-2])
+            + self.noise.log_density(h[-1])
+        )
+
 
 def negative_log_posterior(
     h: torch.Tensor, squares: torch.Tensor, z: torch.Tensor, kernel: str, priors: Priors
@@ -108,12 +116,7 @@ def negative_log_posterior(
     r2 = squares @ torch.exp(-2 * h[:-2])
     K = torch.exp(h[-2]) * KERNELS[kernel](r2)
     K = K + (torch.exp(h[-1]) + _JITTER) * torch.eye(n, dtype=K.dtype)
-    log_prior = (
-        priors.lengthscale.log_density(h[:-2])
-        + priors.signal.log_density(h[-2])
-        + priors.noise.log_density(h[-1])
-    )
-    return -(log_likelihood(K, z) + log_prior)
+    return -(log_likelihood(K, z) + priors.log_density(h))
 
 
 def log_likelihood(K: torch.Tensor, z: torch.Tensor) -> torch.Tensor:

@@ -11,6 +11,9 @@ x (n, p) inputs made of n configurations (see `Inputs`), z (n,) their scores, H 
 
 w the weights of the networks f, g, phi1; h = log [l, s, v]. Without f and g it is FSBO (Wistuba & Grabocka
 2021). A stack of B tasks has one more dimension in front everywhere, weights too: each task moves a copy.
+With `prior` phi1 has one more output, the mean m(x, H) of a score, and the kernel sees x beside phi:
+
+    K         = s k(|phi - phi'|² / l² + sum_j (x_j - x'_j)² / l_j²) + v I,   z - m in the place of z
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ import torch
 from sktransfer._torch import single_thread, tensor
 from sktransfer.encoders._network import Network
 from sktransfer.scores import raise_floor, standardise
-from sktransfer.surrogates._deep_kernel import DeepGP, Trials, Weights, covariance, landmarks, log_evidence
+from sktransfer.surrogates._deep_kernel import DeepGP, Trials, Weights, fitted, landmarks, prior
 from sktransfer.surrogates._gp_core import LogNormal, Priors, log_likelihood
 from sktransfer.surrogates._guarded import weigh
 from sktransfer.surrogates._inputs import Inputs
@@ -31,7 +34,7 @@ from sktransfer.surrogates._meta import MetaSurrogate
 from sktransfer.surrogates._portfolio import portfolio
 from sktransfer.surrogates._training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
-from sktransfer.surrogates.gp import GP
+from sktransfer.surrogates.gp import GP, default_priors
 
 PRIORS = Priors(LogNormal(1.0, 1.0), LogNormal(1.0, 1.0), LogNormal(1e-2, 1.5))  # of l, s and v
 WARM_SHARE = 0.4  # of the steps, where training goes on from earlier weights
@@ -42,8 +45,9 @@ class DKLM(MetaSurrogate):
 
     The kernel is Matern-5/2 on the output of a network, which takes the configuration and a description
     of the task: an average over the trials seen so far. Network and kernel are trained on the past tasks by
-    REPTILE (algorithm 1), adapted to the target's trials by a few further steps, and conditioned on them
-    exactly. The first trials are a portfolio of past settings.
+    REPTILE (algorithm 1), and conditioned on the target's trials exactly. Unlike the paper's, the network
+    also says which scores to expect, and the kernel sees the configuration beside the features. The first
+    trials are a portfolio of past settings.
 
     It needs past trials, no profiles; the more tasks, the better: ten or more. Training takes the same time
     whatever the archive, some seconds; a proposal is O(n³) in the target's trials. To be preferred where
@@ -62,6 +66,9 @@ class DKLM(MetaSurrogate):
     guard : bool
         Whether the belief is averaged with a plain Gaussian process on the target by how well each foretold
         the target's scores, so that a misleading past does no lasting harm; False is the paper's.
+    prior : bool
+        Whether the network gives a mean, too, and the kernel sees the configuration beside the features;
+        False is the paper's, which has a mean of zero and the features alone. Without `meta` there is none.
     n_landmarks : int
         Number of landmark features, q.
     layers : tuple of int
@@ -71,7 +78,8 @@ class DKLM(MetaSurrogate):
     learning_rate, meta_rate : float
         Rate of the Adam steps, and of REPTILE's own.
     adapt_steps : int or None
-        Adam steps on the target's trials; None is 10 from meta-trained weights and 60 from random ones.
+        Adam steps on the target's trials; None is 60 from random weights, and from meta-trained ones none
+        with `prior` and 10 without.
     n_tasks : int
         Tasks in a step of REPTILE.
     n_trials, n_seen : int
@@ -100,6 +108,7 @@ class DKLM(MetaSurrogate):
         meta: bool = True,
         scores: str = "standardise",
         guard: bool = True,
+        prior: bool = True,
         n_landmarks: int = 32,
         layers: tuple[int, ...] = (32, 32, 32, 32),
         steps: int = 100,
@@ -117,6 +126,7 @@ class DKLM(MetaSurrogate):
         self.meta = meta
         self.scores = scores
         self.guard = guard
+        self.prior = prior
         self.n_landmarks = n_landmarks
         self.layers = layers
         self.steps = steps
@@ -147,6 +157,10 @@ class DKLM(MetaSurrogate):
     def _scores(self) -> str:
         return self.scores
 
+    @property
+    def _has_prior(self) -> bool:
+        return self.prior and self.meta
+
     def _check(self) -> None:
         if self.scores not in ("standardise", "raw"):
             raise ValueError(f"scores={self.scores!r} is not known. Give 'standardise' or 'raw'.")
@@ -170,14 +184,18 @@ class DKLM(MetaSurrogate):
         """Random weights for p inputs; all of two dimensions, so that a stack of them has three."""
         rng, (*hidden, M), q = np.random.default_rng(self.random_state), self.layers, self.n_landmarks
         sizes = {"f": [p + 1, *hidden, M], "g": [M, M, q]} if self.landmarks else {}
-        sizes["phi"] = [p + q if self.landmarks else p, *hidden, M]
+        sizes["phi"] = [p + q if self.landmarks else p, *hidden, M + self._has_prior]
         w = {"h": tensor(PRIORS.medians(1))[None].requires_grad_(True)}
+        if self._has_prior:
+            w["x"] = tensor(np.full((1, p), np.log(_of_inputs(p).median))).requires_grad_(True)
         for name, units in sizes.items():
             for number, weight in enumerate(Network(units, rng, scale=np.sqrt(2)).weights):
                 # As small as a unit's other inputs: larger ones would drown what a task's scores say, layer
                 # by layer.
                 share = 1.0 if weight.ndim == 2 else units[number // 2] ** -0.5
                 rows = share * weight.detach().reshape(-1, weight.shape[-1])
+                if self._has_prior and name == "phi" and number // 2 == len(hidden):
+                    rows[:, -1] = 0.0  # the mean is zero before anything is learned
                 w[f"{name}{number:02}"] = rows.requires_grad_(True)
         return w
 
@@ -222,8 +240,11 @@ class DKLM(MetaSurrogate):
         def loss() -> torch.Tensor:
             w = weights()
             kernel = zip(w["h"].unbind(-1), (PRIORS.lengthscale, PRIORS.signal, PRIORS.noise), strict=True)
-            log_prior = torch.stack([prior.log_density(value) for value, prior in kernel])
-            return -(log_likelihood(covariance(w, batch, seen), batch.z).sum() + log_prior.sum())
+            log_prior = sum(belief.log_density(value) for value, belief in kernel)
+            if "x" in w:
+                log_prior += _of_inputs(w["x"].shape[-1]).log_density(w["x"])
+            mean, K = prior(w, batch, seen)
+            return -(log_likelihood(K, batch.z - mean).sum() + log_prior)
 
         train(loss, [([row], self.learning_rate)], steps, fall=0.0)
         with torch.no_grad():
@@ -237,14 +258,17 @@ class DKLM(MetaSurrogate):
         return 1 if self._has_past else self.n_initial
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
-        """The portfolio: settings that together do well on the past tasks, each with the task it is from."""
+        """The portfolio: settings that together do well on the past tasks, each with the task it is from.
+
+        Where a mean was learned and as many trials are there already, the model makes the better proposals.
+        """
         rows = self.learned_.get("portfolio", np.empty(0, dtype=int))
-        if not len(rows):
+        if not len(rows) or (self._has_prior and len(target.z) >= self.n_initial):
             return super().proposals(target)
         return self.past_.theta[rows], [str(name) for name in self.past_.ids[self.past_.owner[rows]]]
 
     def posterior(self, target: EncodedTask) -> Posterior:
-        """Adapt to the target's trials, condition on them, and weigh against a plain Gaussian process."""
+        """Fit to the target's trials, condition on them, and weigh against a plain Gaussian process."""
         if self.meta and not self._has_past:
             return self.alone_.posterior(target)
         z, shift, scale = self._standard(target)
@@ -252,12 +276,15 @@ class DKLM(MetaSurrogate):
         trials = Trials(tensor(inputs(target.theta)), tensor(z), torch.ones(len(z), dtype=torch.float64))
         with single_thread():
             start = self.trained_ if self.meta else self._initial(inputs.width)
-            belief = DeepGP(self._adapted(start, trials), inputs, trials, shift, scale)
+            fit, evidence = fitted(start, trials) if self.meta and len(z) else (start, 0.0)
+            adapted = self._adapted(fit if self.prior else start, trials)
+            belief = DeepGP(adapted, inputs, trials, shift, scale)
             if not (self.meta and self.guard and len(z)):
                 return belief
             alone = self.alone_.posterior(target)
+            its_prior = float(default_priors(target.theta.shape[1]).log_density(tensor(alone.h)))
             rescaled = len(z) * np.log(alone.scale / scale)  # both evidences of scores on one scale
-            return weigh(belief, alone, log_evidence(start, trials) - alone.log_evidence + rescaled)
+            return weigh(belief, alone, evidence - alone.log_evidence - its_prior + rescaled)
 
     def _standard(self, target: EncodedTask) -> tuple[np.ndarray, float, float]:
         """The target's scores on the model's scale, and that scale."""
@@ -269,7 +296,8 @@ class DKLM(MetaSurrogate):
 
     def _adapted(self, start: Weights, trials: Trials) -> Weights:
         """From the start anew for each posterior, so that the result depends on the trials alone."""
-        steps = self.adapt_steps if self.adapt_steps is not None else (10 if self.meta else 60)
+        default = 60 if not self.meta else 0 if self.prior else 10
+        steps = default if self.adapt_steps is None else self.adapt_steps
         return self._descend(start, trials, trials, steps if len(trials.z) >= 2 else 0)
 
     # -- landmarks -----------------------------------------------------------------------------
@@ -288,3 +316,9 @@ class DKLM(MetaSurrogate):
 
 def _some(rows: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
     return rows if len(rows) <= n else rng.choice(rows, n, replace=False)
+
+
+def _of_inputs(p: int) -> LogNormal:
+    """Prior of the lengthscales of p inputs: that of a plain GP, but inputs reach from -1 to 1."""
+    codes = default_priors(p).lengthscale
+    return LogNormal(2 * codes.median, codes.spread)

@@ -10,6 +10,7 @@ import torch
 from sklearn.base import clone
 
 from benchmarks import sines
+from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates import DKLM, EncodedTask, make_surrogate
 from sktransfer.surrogates import _deep_kernel as module
 from sktransfer.surrogates._gp_core import GaussianProcess, log_likelihood
@@ -30,11 +31,16 @@ def shuffled(task):
     return EncodedTask(task.theta[order], task.z[order], task.categorical)
 
 
+def fit_of(w, trials):
+    mean, K = module.prior(w, trials, trials)
+    return log_likelihood(K, trials.z - mean)
+
+
 # -- mathematics -----------------------------------------------------------------------------------
 
 
 def test_the_embedding_is_blind_to_the_order_of_trials():
-    surrogate = quick(guard=False).fit(past_tasks(4))
+    surrogate = quick(guard=False, prior=False).fit(past_tasks(4))
     today = target(9)
     features = surrogate.landmark_features(today)
     np.testing.assert_allclose(surrogate.landmark_features(shuffled(today)), features, rtol=1e-10)
@@ -48,10 +54,11 @@ def test_the_embedding_is_blind_to_the_order_of_trials():
         np.testing.assert_allclose(ours, theirs, rtol=1e-6)
 
 
+@pytest.mark.parametrize("prior", [True, False])
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_the_gaussian_process_on_its_features(name):
+def test_it_is_the_gaussian_process_on_its_features(name, prior):
     today = target(8)
-    belief = quick(name, guard=False).fit(past_tasks(4)).posterior(today)
+    belief = quick(name, guard=False, prior=prior).fit(past_tasks(4)).posterior(today)
     w = {key: weight.detach().numpy() for key, weight in belief._w.items()}
 
     def network(x, part, activate_last=False):
@@ -61,26 +68,30 @@ def test_it_is_the_gaussian_process_on_its_features(name):
             x = np.maximum(x, 0) if activate_last or bias != keys[-1] else x
         return x
 
-    def features(theta):  # equations (4) and (5), written down once more
-        x, seen = 2 * theta - 1, 2 * today.theta - 1
-        if "g00" in w:
-            units = network(np.column_stack([seen, belief.gp.z]), "f", activate_last=True)
-            x = np.column_stack([x, np.tile(network(units.mean(axis=0), "g"), (len(x), 1))])
-        return network(x, "phi")
+    z, shift, scale = standardise(raise_floor(today.z))
 
-    np.testing.assert_allclose(belief.features(POINTS), features(POINTS), atol=1e-10)
+    def features(theta):  # equations (4) and (5), written down once more; and the mean, with a prior
+        x, seen = 2 * theta - 1, 2 * today.theta - 1
+        inputs = x
+        if "g00" in w:
+            units = network(np.column_stack([seen, z]), "f", activate_last=True)
+            inputs = np.column_stack([x, np.tile(network(units.mean(axis=0), "g"), (len(x), 1))])
+        phi = network(inputs, "phi")
+        return (np.hstack([phi[:, :32], x]), phi[:, 32]) if "x" in w else (phi, np.zeros(len(x)))
+
+    assert ("x" in w) == (prior and name != "deep-gp")
     length, signal, noise = w["h"][0]
-    h = np.array([length] * 32 + [signal, noise])
-    assert (belief.gp.shift, belief.gp.scale) != (0, 1)
-    plain = GaussianProcess(
-        features(today.theta),
-        belief.gp.z,
-        h,
-        np.zeros(32, bool),
-        shift=belief.gp.shift,
-        scale=belief.gp.scale,
-    )
-    for ours, theirs in zip(belief.predict(POINTS), plain.predict(features(POINTS)), strict=True):
+    h = np.array([length] * 32 + ([*w["x"][0]] if "x" in w else []) + [signal, noise])
+    X, before = features(today.theta)
+    plain = GaussianProcess(X, z - before, h, np.zeros(X.shape[1], bool))
+    if prior and name != "deep-gp":  # all scores lie as much above the mean as is probable
+        K = plain.prior_covariance(X, X) + np.exp(noise) * np.eye(len(z))
+        level = np.linalg.solve(K, z - before).sum() / (1 + np.linalg.inv(K).sum())
+        plain = GaussianProcess(X, z - before - level, h, np.zeros(X.shape[1], bool), shift=level)
+    X, before = features(POINTS)
+    mean, std = plain.predict(X)
+    expected = shift + scale * (before + mean), scale * std
+    for ours, theirs in zip(belief.predict(POINTS), expected, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-2, atol=1e-3)
     draws = belief.sample(POINTS, 3000, np.random.default_rng(0))
     mean, std = belief.predict(POINTS)
@@ -93,11 +104,11 @@ def test_a_stack_of_tasks_is_its_tasks_one_by_one():
     stack = surrogate._stack(rows)
     w = {name: weight.detach() for name, weight in surrogate.trained_.items()}
     copies = {name: weight.expand(3, -1, -1) for name, weight in w.items()}
-    together = log_likelihood(module.covariance(copies, stack, stack), stack.z)
+    together = fit_of(copies, stack)
     moved = surrogate._descend(copies, stack, stack, 4)
     for number, own in enumerate(rows):
         one = module.Trials(*(part[0] for part in surrogate._stack([own])))
-        alone = log_likelihood(module.covariance(w, one, one), one.z)
+        alone = fit_of(w, one)
         assert float(together[number]) == pytest.approx(float(alone), rel=1e-9)
         for name, weight in surrogate._descend(w, one, one, 4).items():
             torch.testing.assert_close(weight, moved[name][number], rtol=1e-5, atol=1e-7)
@@ -111,7 +122,7 @@ def test_training_goes_downhill():
 
     def fits(surrogate):
         copies = {k: t.detach().expand(len(tasks), -1, -1) for k, t in surrogate.trained_.items()}
-        return float(log_likelihood(module.covariance(copies, everything, everything), everything.z).mean())
+        return float(fit_of(copies, everything).mean())
 
     assert fits(after) > fits(before) + 2
 
@@ -126,12 +137,37 @@ def test_the_evidence_is_that_of_each_score_given_those_before(name):
     )
     expected = 0.0
     for t in range(7):
-        before = module.Trials(*(part[:t] for part in trials))
-        belief = module.DeepGP(surrogate.trained_, surrogate.inputs_, before, 0.0, 1.0)
-        [mean], [std] = belief.predict(today.theta[[t]])
-        variance = std**2 + np.exp(belief.gp.h[-1])
+        before, until = (module.Trials(*(part[:n] for part in trials)) for n in (t, t + 1))
+        prior, K = (part.detach().numpy() for part in module.prior(surrogate.trained_, until, before))
+        weights = np.linalg.solve(K[:t, :t], K[:t, t])
+        mean, variance = prior[t] + weights @ (z[:t] - prior[:t]), K[t, t] - weights @ K[:t, t]
         expected += -0.5 * (z[t] - mean) ** 2 / variance - 0.5 * np.log(variance)
-    assert module.log_evidence(surrogate.trained_, trials) == pytest.approx(expected, rel=1e-5)
+    errors, stds = module.foretold(surrogate.trained_, trials)
+    assert -0.5 * errors @ errors - np.log(stds).sum() == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["dklm", "fsbo"])
+def test_signal_and_noise_are_the_targets_own(name):
+    surrogate = quick(name, guard=False, adapt_steps=0).fit(past_tasks())
+    clear, rng = target(40), np.random.default_rng(0)
+    noisy = EncodedTask(clear.theta, clear.z + rng.normal(0, 2 * clear.z.std(), 40), NUMBERS)
+    before = surrogate.trained_["h"][0].detach().numpy()
+    share = {}
+    for today in (clear, noisy):
+        z, _, _ = surrogate._standard(today)
+        trials = module.Trials(
+            torch.tensor(2 * today.theta - 1), torch.tensor(z), torch.ones(40, dtype=torch.float64)
+        )
+        w, evidence = module.fitted(surrogate.trained_, trials)
+        errors, stds = module.foretold(w, trials)
+        apart = w["h"][0].detach().numpy() - before
+        penalty = 0.5 * (apart[1] / 0.7) ** 2 + 0.5 * ((apart[2] - apart[1]) / 1.5) ** 2
+        # The variance of the level does not grow with the signal's, which makes a small difference.
+        assert evidence == pytest.approx(-0.5 * errors @ errors - np.log(stds).sum() - penalty, abs=1.5)
+        length, signal, noise = surrogate.posterior(today)._w["h"][0].detach().numpy()
+        assert length == pytest.approx(before[0])
+        share[today is noisy] = noise - signal
+    assert share[True] > share[False] + 1
 
 
 # -- the paper's section 5 -------------------------------------------------------------------------
@@ -182,14 +218,52 @@ def test_a_portfolio_of_unknown_categories_is_empty():
 
 
 def test_direction_counts_for_fsbo():
-    """Its kernel has no sense of direction, negated scores train the same; its first trials have."""
+    """The paper's kernel has no sense of direction, negated scores train the same; its first trials have."""
     tasks = past_tasks()
     turned = [EncodedTask(task.theta, -task.z, NUMBERS) for task in tasks]
-    right, wrong = (quick("fsbo", scores="raw").fit(each) for each in (tasks, turned))
+    right, wrong = (quick("fsbo", scores="raw", prior=False).fit(each) for each in (tasks, turned))
     good, bad = (surrogate.proposals(target())[0][0] for surrogate in (right, wrong))
     assert score(good) > 0.9 > 0.3 > score(bad)
     for name, weight in right.trained_.items():
         torch.testing.assert_close(weight, wrong.trained_[name], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["dklm", "fsbo"])
+def test_the_past_says_which_scores_to_expect(name):
+    """Of settings far from the only trials, bad ones, the paper's kernel knows nothing: its mean is zero."""
+    theta = np.array([[0.1, 0.9], [0.15, 0.95], [0.1, 0.8]])
+    today = EncodedTask(theta, score(theta), NUMBERS)
+    settings = np.random.default_rng(5).random((50, 2))
+
+    def agreement(prior):
+        belief = make_surrogate(name).set_params(prior=prior, guard=False).fit(past_tasks()).posterior(today)
+        return np.corrcoef(belief.predict(settings)[0], score(settings))[0, 1]
+
+    assert agreement(True) > 0.85
+    assert agreement(False) < 0.6
+
+
+def test_what_the_past_found_alike_is_told_apart():
+    """No past task depends on b, so no feature does; the target does."""
+    rng = np.random.default_rng(0)
+
+    def task(weight, n=20):
+        theta = rng.random((n, 2))
+        return EncodedTask(theta, -((theta[:, 0] - 0.7) ** 2) + weight * theta[:, 1], NUMBERS)
+
+    past, today, rest = [task(0.0) for _ in range(10)], task(1.0), task(1.0, 50)
+    error = {}
+    for prior in (True, False):
+        belief = make_surrogate("fsbo").set_params(prior=prior, guard=False).fit(past).posterior(today)
+        error[prior] = np.abs(belief.predict(rest.theta)[0] - rest.z).mean()
+    assert error[True] < 0.7 * error[False]
+
+
+def test_trials_that_are_there_take_the_place_of_the_portfolio():
+    surrogate = quick().fit(past_tasks())
+    assert len(surrogate.proposals(target(3))[0])
+    assert not len(surrogate.proposals(target(4))[0])
+    assert len(quick(prior=False).fit(past_tasks()).proposals(target(4))[0])
 
 
 def test_the_guard_gives_way():
