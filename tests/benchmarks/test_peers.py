@@ -87,6 +87,7 @@ def test_regret_is_nought_at_the_best_and_one_at_the_random_median():
 
 def test_a_target_where_all_is_alike_counts_for_nothing():
     rows = rows_of("random search", [0.5, 0.5]) + rows_of("random search", [0.1, 0.2, 0.3], data="b")
+    rows += rows_of("random search", [0.1, 0.5, 0.5, 0.502], data="next to nothing")
     assert list(regrets(rows)["random search"]) == [("svc", "b")]
 
 
