@@ -89,14 +89,12 @@ class Past:
         """
         if shared:
             return Level(float(self.shifts[0]), 0.0, float(np.log(self.scales[0])), 0.0)
-        weights, shifts, logs = weights[known] + 1e-3, self.shifts[known], np.log(self.scales[known])
-        log_scale = np.average(logs, weights=weights)
-        log_var = np.average((logs - log_scale) ** 2, weights=weights)
-        # Medians: one past task with an R² of -400 says nothing of where others are.
-        shift = _weighted_median(shifts, weights)
-        spread = _NORMAL * _weighted_median(np.abs(shifts - shift), weights)
-        shift_std = np.hypot(spread, np.exp(log_scale))
-        return Level(shift, float(shift_std), float(log_scale), float(np.sqrt(log_var + 0.25)))
+        weights, logs = weights[known] + 1e-3, _tamed(np.log(self.scales[known]), 0.5)
+        shifts = _tamed(self.shifts[known], float(np.exp(np.median(logs))))
+        shift, log_scale = np.average(shifts, weights=weights), np.average(logs, weights=weights)
+        shift_var = np.average((shifts - shift) ** 2, weights=weights) + np.exp(2 * log_scale)
+        log_var = np.average((logs - log_scale) ** 2, weights=weights) + 0.25
+        return Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
 
     def best_settings(self, n: int, usable: np.ndarray) -> np.ndarray:
         """The n best settings of each usable task that exist in today's space; -> (k, d)."""
@@ -137,9 +135,12 @@ class Past:
         return ranks
 
 
-def _weighted_median(values: np.ndarray, weights: np.ndarray) -> float:
-    """The value that half of the weight lies below; between two, their middle."""
-    order = np.argsort(values)
-    values, below = values[order], np.cumsum(weights[order]) / weights.sum()
-    first, last = np.searchsorted(below, [0.5 - 1e-9, 0.5 + 1e-9])
-    return float((values[first] + values[min(last, len(values) - 1)]) / 2)
+def _tamed(values: np.ndarray, usual: float) -> np.ndarray:
+    """The values, none of them farther from the median than three times what is usual; (m,) -> (m,).
+
+    One past task with an R² of -400 says nothing of where others are. Usual is the distance of half of them,
+    and at least `usual`.
+    """
+    middle = np.median(values)
+    reach = 3 * (_NORMAL * np.median(np.abs(values - middle)) + usual)
+    return np.clip(values, middle - reach, middle + reach)
