@@ -84,9 +84,9 @@ EXPERIMENT = Experiment(
         "One patient is a task: 101 to 168 voice recordings, the total UPDRS from 17 columns, a 60-40 "
         "split of each seed. Every fourth patient in turn is the target, with the next seed the ones beside "
         f"them; the past are the 41 others with {N_SOURCE} trials each of a plain GP search. The paper's "
-        "setup is in an appendix that is not at hand: the regression, here kernel ridge with an RBF kernel (alpha and gamma), its ranges and the "
-        "number of trials are our choice, and there are no published figures to set beside. The score is "
-        f"R² on the test part. {_distbo.NAMES}"
+        "setup is in an appendix that is not at hand: the regression, here kernel ridge with an RBF kernel "
+        "(alpha and gamma), its ranges and the number of trials are our choice, and there are no published "
+        f"figures to set beside. The score is R² on the test part. {_distbo.NAMES}"
     ),
     seeds=30,
     fields=("patient", "method", "seed"),
