@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from sktransfer.surrogates import EncodedTask
+from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import NUMBERS, data, past_tasks, score, target
 
 POINTS = np.random.default_rng(3).random((30, 2))
@@ -87,15 +88,16 @@ def assert_copes(surrogate, past):
     """It speaks of any target, draws, compares, and all of that alike after a round trip of its state."""
     model = fit_quietly(surrogate, past)
     back = clone(model).from_state(model.state())
+    assert_same_state(back.state(), model.state())
     for today in targets():
         assert_speaks(model, today)
         posterior, again = model.posterior(today), back.posterior(today)
-        np.testing.assert_array_equal(again.predict(POINTS), posterior.predict(POINTS))
+        assert_same_belief(again.predict(POINTS), posterior.predict(POINTS))
         draws = posterior.sample(POINTS, 3, np.random.default_rng(0))
         assert draws.shape == (3, len(POINTS))
         assert np.isfinite(draws).all()
         alike = model.similarity(today)
-        np.testing.assert_array_equal(back.similarity(today), alike)
+        assert_same_belief(back.similarity(today), alike)
         assert len(alike) == len(model.basis(today)) == len(model.task_ids)
         assert ((alike >= 0) & (alike <= 1)).all()
 

@@ -17,6 +17,7 @@ from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._contexts import data_key
 from sktransfer.surrogates._past import Level
 from sktransfer.surrogates.ablr import _HeadPrior
+from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import BEST, NUMBERS, data, past_tasks, score, target
 
 POINTS = np.random.default_rng(9).random((30, 2))
@@ -201,7 +202,7 @@ def test_no_past_is_a_plain_gp_and_says_so(kind):
     with pytest.warns(UserWarning, match="ABLR has no past trials.*Gaussian process"):
         surrogate = quick(**KINDS[kind]).fit([])
     assert surrogate.n_initial_ == 4
-    np.testing.assert_array_equal(
+    assert_same_belief(
         finite(surrogate.posterior(target(6))),
         make_surrogate("gp").fit([]).posterior(target(6)).predict(POINTS),
     )
@@ -266,14 +267,11 @@ def test_categories_and_parameters_that_come_and_go():
 def test_state_round_trip(kind):
     surrogate = quick(**KINDS[kind]).fit(past_tasks(4))
     back = clone(surrogate).from_state(pickle.loads(pickle.dumps(surrogate.state())))
+    assert_same_state(back.state(), surrogate.state())
     assert back.task_ids == surrogate.task_ids
     for n in (0, 4):
-        for ours, theirs in zip(
-            back.posterior(target(n)).predict(POINTS),
-            surrogate.posterior(target(n)).predict(POINTS),
-            strict=True,
-        ):
-            np.testing.assert_array_equal(ours, theirs)
+        ours, theirs = (s.posterior(target(n)).predict(POINTS) for s in (back, surrogate))
+        assert_same_belief(ours, theirs)
     assert back.embeddings_.keys() == surrogate.embeddings_.keys()
 
 
@@ -281,8 +279,8 @@ def test_state_round_trip(kind):
 def test_results_depend_on_the_data_alone(kind):
     one, two = (quick(**KINDS[kind]).fit(past_tasks(3)) for _ in range(2))
     one.posterior(target(7, seed=3))
-    for a, b in zip(*(s.posterior(target(3)).predict(POINTS) for s in (one, two)), strict=True):
-        np.testing.assert_array_equal(a, b)
+    ours, theirs = (s.posterior(target(3)).predict(POINTS) for s in (one, two))
+    assert_same_belief(ours, theirs)
 
 
 @pytest.mark.parametrize("kind", ["plain", "pairs", "learned"])

@@ -16,6 +16,7 @@ from sktransfer.surrogates import _deep_kernel as module
 from sktransfer.surrogates._gp_core import GaussianProcess, log_likelihood
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates._portfolio import portfolio
+from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import NUMBERS, past_tasks, score, search, target
 
 NAMES = ["dklm", "fsbo", "deep-gp"]
@@ -279,7 +280,7 @@ def test_deep_gp_transfers_nothing_and_does_not_complain():
         warnings.simplefilter("error")
         surrogates = [quick("deep-gp").fit(tasks) for tasks in ([], past_tasks())]
     one, two = (surrogate.posterior(target(6)).predict(POINTS)[0] for surrogate in surrogates)
-    np.testing.assert_array_equal(one, two)
+    assert_same_belief(one, two)
     assert not surrogates[1].transfers and not surrogates[1].trained
     assert surrogates[1].n_initial_ == 4 and not len(surrogates[1].proposals(target())[0])
     assert search(quick("deep-gp", adapt_steps=50), [], 12)[-1] > 0.9
@@ -288,7 +289,7 @@ def test_deep_gp_transfers_nothing_and_does_not_complain():
 def test_without_a_past_it_is_a_plain_gp_and_says_so():
     with pytest.warns(UserWarning, match="DKLM has no past trials"):
         surrogate = quick().fit([])
-    np.testing.assert_array_equal(
+    assert_same_belief(
         surrogate.posterior(target(6)).predict(POINTS),
         make_surrogate("gp").fit([]).posterior(target(6)).predict(POINTS),
     )
@@ -377,22 +378,19 @@ def test_state_round_trip(name):
     state = fitted.state()
     assert all(array.dtype.kind in "biufU" for array in state.values())
     back = quick(name).from_state(pickle.loads(pickle.dumps(state)))
+    assert_same_state(back.state(), state)
     assert back.task_ids == fitted.task_ids
     np.testing.assert_array_equal(back.proposals(target())[0], fitted.proposals(target())[0])
     for today in (target(1), target(6)):
-        np.testing.assert_array_equal(
-            back.posterior(today).predict(POINTS), fitted.posterior(today).predict(POINTS)
-        )
+        assert_same_belief(back.posterior(today).predict(POINTS), fitted.posterior(today).predict(POINTS))
 
 
 def test_results_depend_on_the_data_alone():
     surrogate = quick().fit(past_tasks(4))
     first = surrogate.posterior(target(6)).predict(POINTS)
     surrogate.posterior(target(20))
-    np.testing.assert_array_equal(surrogate.posterior(target(6)).predict(POINTS), first)
-    np.testing.assert_array_equal(
-        clone(surrogate).fit(past_tasks(4)).posterior(target(6)).predict(POINTS), first
-    )
+    assert_same_belief(surrogate.posterior(target(6)).predict(POINTS), first)
+    assert_same_belief(clone(surrogate).fit(past_tasks(4)).posterior(target(6)).predict(POINTS), first)
 
 
 def test_training_goes_on_from_an_earlier_model():

@@ -11,6 +11,7 @@ from sktransfer.surrogates import EncodedTask, TaskPrior
 from sktransfer.surrogates._guarded import Guarded
 from sktransfer.surrogates._metric import feature_weights
 from sktransfer.surrogates.task_prior import UNTRIED, _deviations, _Prior, _weights
+from tests.surrogates.alike import assert_same_belief, assert_same_state
 
 NUMBERS = np.array([False, False])
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), -1).reshape(-1, 2)
@@ -172,7 +173,7 @@ def test_a_target_unlike_everything_is_explored():
     assert not model.similarity(target(data=wide)).any()
     assert set(model.basis(target(data=wide))) == {"left out: nothing is similar to these data"}
     expected = model.alone_.posterior(target(n=6)).predict(GRID)
-    np.testing.assert_array_equal(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
+    assert_same_belief(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
     assert model.similarity(target(data=sets[3])).any()
     assert TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()  # too few to call anything unlike
 
@@ -187,16 +188,15 @@ def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
     model = TaskPrior().fit([])
     assert not recwarn.list and model.n_initial_ == 4
     expected = model.alone_.posterior(target(n=6)).predict(GRID)
-    np.testing.assert_array_equal(model.posterior(target(n=6)).predict(GRID), expected)
+    assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
 
 
 def test_state_round_trip():
     model = TaskPrior().fit([task((0.3, 0.6), data=SMALL), task((0.4, 0.5), data=LARGE), task((0.6, 0.5))])
     again = clone(model).from_state(model.state())
+    assert_same_state(again.state(), model.state())
     for seen in (target(data=SMALL), target(n=5, data=LARGE)):
-        np.testing.assert_array_equal(
-            again.posterior(seen).predict(GRID), model.posterior(seen).predict(GRID)
-        )
+        assert_same_belief(again.posterior(seen).predict(GRID), model.posterior(seen).predict(GRID))
 
 
 @pytest.mark.parametrize(("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "cubic")])
