@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +86,20 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
     return lines + seconds(rows)
 
 
+def split(rows: Rows, slow: Collection[str], seeds: int) -> tuple[Rows, Rows]:
+    """Rows of all methods but the slow ones; rows of all, with the few seeds that the slow ones have."""
+    return [r for r in rows if r["method"] not in slow], [r for r in rows if r["seed"] < seeds]
+
+
+def tables_in_two(rows: Rows, slow: Collection[str], seeds: int, at: Sequence[int]) -> list[str]:
+    """Those of the main methods with all their seeds, then those of all methods with the seeds they share."""
+    main, everyone = split(rows, slow, seeds)
+    lines = ["# The main methods", "", *tables(main, at)]
+    if len(main) < len(rows):
+        lines += [f"# All methods, {seeds} seed{'s' * (seeds > 1)}", "", *tables(everyone, at)]
+    return ["#" * line.startswith("#") + line for line in lines]
+
+
 def seconds(rows: Rows) -> list[str]:
     """Our own time, to learn from the past and to propose."""
     methods = dict.fromkeys(row["method"] for row in rows)
@@ -105,6 +119,12 @@ def everywhere(rows: Rows) -> Rows:
     for row in rows:
         seen.setdefault(row["method"], set()).add(row["suite"])
     return [row for row in rows if seen[row["method"]] == suites]
+
+
+def figure_in_two(rows: Rows, slow: Collection[str], seeds: int, file: Path) -> None:
+    """Curves of the main methods, and the ranks of all."""
+    main, everyone = split(rows, slow, seeds)
+    figure(main, file, ranked=everyone if len(main) < len(rows) else None)
 
 
 def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:

@@ -6,8 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.papers import _suites
-from benchmarks.papers._compare import common_cells
-from benchmarks.papers._experiment import Experiment, Rows
+from benchmarks.papers._experiment import Experiment
 from benchmarks.papers._replay import replay
 from sktransfer.surrogates import DKLM, Surrogate, make_surrogate
 
@@ -74,36 +73,6 @@ def run(name: str, task: str, method: str, seed: int, folder: Path) -> dict:
     )
 
 
-# -- what the rows say -----------------------------------------------------------------------------
-
-
-def complete(rows: Rows) -> Rows:
-    """The rows of cells in which every method was run."""
-    cells = set(common_cells(rows, _suites.CELL))
-    return [row for row in rows if tuple(row[field] for field in _suites.CELL) in cells]
-
-
-def of_the_claim(rows: Rows) -> Rows:
-    return complete([row for row in rows if row["method"] in CLAIM])
-
-
-def with_others(rows: Rows) -> bool:
-    return any(row["method"] not in CLAIM for row in rows)
-
-
-def tables(rows: Rows) -> list[str]:
-    """Those that the claim is about with all of their seeds, then all methods with the seeds they share."""
-    lines = ["# The methods of the claim", "", *_suites.tables(of_the_claim(rows), AT)]
-    if with_others(rows):
-        lines += [f"# All methods, {MOST_SEEDS} seed", "", *_suites.tables(complete(rows), AT)]
-    return ["#" * line.startswith("#") + line for line in lines]
-
-
-def figure(rows: Rows, file: Path) -> None:
-    """Curves of the methods of the claim, and the ranks of all."""
-    _suites.figure(of_the_claim(rows), file, ranked=complete(rows) if with_others(rows) else None)
-
-
 EXPERIMENT = Experiment(
     title="DKLM, section 6 (Jomaa et al. 2021)",
     about=(
@@ -125,7 +94,7 @@ EXPERIMENT = Experiment(
     fields=("suite", "task", "method", "seed"),
     keys=keys,
     run=run,
-    tables=tables,
-    figure=figure,
+    tables=lambda rows: _suites.tables_in_two(rows, OTHERS, MOST_SEEDS, AT),
+    figure=lambda rows, file: _suites.figure_in_two(rows, OTHERS, MOST_SEEDS, file),
     needs=tuple(f"tables/{name}" for name in TARGETS),
 )

@@ -282,6 +282,20 @@ def test_suite_tables_and_figure(tmp_path):
     assert (tmp_path / "suites.png").stat().st_size > 1000
 
 
+def test_slow_methods_do_not_cost_the_others_their_seeds(tmp_path):
+    rows = [row for row in suite_rows() if row["method"] != "bad" or row["seed"] < 1]
+    main, everyone = _suites.split(rows, ["bad"], 1)
+    assert {row["method"] for row in main} == {"good", "local"}
+    assert {row["seed"] for row in main} == {0, 1} and {row["seed"] for row in everyone} == {0}
+    text = "\n".join(_suites.tables_in_two(rows, ["bad"], 1, [1, 2]))
+    first, second = text.split("## All methods, 1 seed")
+    assert "### s: 2 tasks" in first and "| bad |" not in first and "| bad | 2 | 2 |" in second
+    assert "## All methods" not in "\n".join(_suites.tables_in_two(rows, [], 1, [1, 2]))
+    pytest.importorskip("matplotlib")
+    _suites.figure_in_two(rows, ["bad"], 1, tmp_path / "suites.png")
+    assert (tmp_path / "suites.png").stat().st_size > 1000
+
+
 def test_distbo_tables_and_figure(tmp_path):
     rows = [
         {"method": "dist-gp", "seed": 0, "score": [0.9, 0.8], "alike": [0.9, 0.95], "others": [0.1, 0.2]},
