@@ -141,7 +141,7 @@ class Behind(NamedTuple):
 
     @property
     def holds(self) -> str:
-        """Whether it is not behind, or by how much less than can be told."""
+        """Whether it is not behind, or not by more than chance may bring about."""
         return "yes" if self.ours <= self.theirs else "no, within the noise" if self.low <= 0 else "no"
 
 

@@ -99,7 +99,7 @@ def embedded(w: Weights, x: torch.Tensor, seen: Trials) -> tuple[torch.Tensor, t
     return torch.cat([Y[..., :-1] / l, x / torch.exp(w["x"])], -1), Y[..., -1]
 
 
-def prior(w: Weights, batch: Trials, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
+def prior_moments(w: Weights, batch: Trials, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and K (3) of scores; padding has mean 0 and rows of the unit matrix; -> (..., n), (..., n, n)."""
     Y, mean = embedded(w, batch.x, seen)
     _, s, v = torch.exp(w["h"]).unbind(-1)
@@ -119,7 +119,7 @@ def level(w: Weights, trials: Trials) -> float:
     """
     if "x" not in w:
         return 0.0
-    mean, K = prior(w, trials, trials)
+    mean, K = prior_moments(w, trials, trials)
     return float(LEVEL * torch.linalg.solve(K, trials.z - mean).sum())
 
 
@@ -156,7 +156,7 @@ def foretold(w: Weights, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
     first = np.unique(np.linspace(0, n, sets, endpoint=False).astype(int))
     before = tensor(np.arange(n) < first[:, None])  # (k, n)
     x, z = trials.x.expand(len(first), -1, -1), trials.z.expand(len(first), -1)
-    mean, K = prior(w, Trials(x, z, torch.ones_like(before)), Trials(x, z, before))
+    mean, K = prior_moments(w, Trials(x, z, torch.ones_like(before)), Trials(x, z, before))
     L = torch.linalg.cholesky(K)
     # Row t of L^-1 (z - mean) is the error of the t-th score, given those before it, in deviations L_tt.
     white = torch.linalg.solve_triangular(L, (z - mean)[..., None], upper=False)[..., 0]

@@ -138,8 +138,8 @@ class Past:
 def _tamed(values: np.ndarray, usual: float) -> np.ndarray:
     """The values, none of them farther from the median than three times what is usual; (m,) -> (m,).
 
-    One past task with an R² of -400 says nothing of where others are. Usual is the distance of half of them,
-    and at least `usual`.
+    One past task with an R² of -400 says nothing of where others are. Usual is the distance of half of them
+    plus `usual`, so that a few that agree leave room for others.
     """
     middle = np.median(values)
     reach = 3 * (_NORMAL * np.median(np.abs(values - middle)) + usual)

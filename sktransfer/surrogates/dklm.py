@@ -26,7 +26,7 @@ import torch
 from sktransfer._torch import single_thread, tensor
 from sktransfer.encoders._network import Network
 from sktransfer.scores import raise_floor, standardise
-from sktransfer.surrogates._deep_kernel import DeepGP, Trials, Weights, fitted, landmarks, prior
+from sktransfer.surrogates._deep_kernel import DeepGP, Trials, Weights, fitted, landmarks, prior_moments
 from sktransfer.surrogates._gp_core import LogNormal, Priors, log_likelihood
 from sktransfer.surrogates._guarded import weigh
 from sktransfer.surrogates._inputs import Inputs
@@ -243,7 +243,7 @@ class DKLM(MetaSurrogate):
             log_prior = sum(belief.log_density(value) for value, belief in kernel)
             if "x" in w:
                 log_prior += _of_inputs(w["x"].shape[-1]).log_density(w["x"])
-            mean, K = prior(w, batch, seen)
+            mean, K = prior_moments(w, batch, seen)
             return -(log_likelihood(K, batch.z - mean).sum() + log_prior)
 
         train(loss, [([row], self.learning_rate)], steps, fall=0.0)
@@ -276,7 +276,8 @@ class DKLM(MetaSurrogate):
         trials = Trials(tensor(inputs(target.theta)), tensor(z), torch.ones(len(z), dtype=torch.float64))
         with single_thread():
             start = self.trained_ if self.meta else self._initial(inputs.width)
-            fit, evidence = fitted(start, trials) if self.meta and len(z) else (start, 0.0)
+            wanted = self.meta and len(z) and (self.prior or self.guard)
+            fit, evidence = fitted(start, trials) if wanted else (start, 0.0)
             adapted = self._adapted(fit if self.prior else start, trials)
             belief = DeepGP(adapted, inputs, trials, shift, scale)
             if not (self.meta and self.guard and len(z)):

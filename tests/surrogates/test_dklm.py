@@ -33,7 +33,7 @@ def shuffled(task):
 
 
 def fit_of(w, trials):
-    mean, K = module.prior(w, trials, trials)
+    mean, K = module.prior_moments(w, trials, trials)
     return log_likelihood(K, trials.z - mean)
 
 
@@ -139,7 +139,7 @@ def test_the_evidence_is_that_of_each_score_given_those_before(name):
     expected = 0.0
     for t in range(7):
         before, until = (module.Trials(*(part[:n] for part in trials)) for n in (t, t + 1))
-        prior, K = (part.detach().numpy() for part in module.prior(surrogate.trained_, until, before))
+        prior, K = (part.detach().numpy() for part in module.prior_moments(surrogate.trained_, until, before))
         weights = np.linalg.solve(K[:t, :t], K[:t, t])
         mean, variance = prior[t] + weights @ (z[:t] - prior[:t]), K[t, t] - weights @ K[:t, t]
         expected += -0.5 * (z[t] - mean) ** 2 / variance - 0.5 * np.log(variance)
