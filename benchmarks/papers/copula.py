@@ -98,11 +98,11 @@ QUICK = {"deepar": ["m4-Hourly", "solar"], "fcnet": ["protein_structure"], "xgbo
 MAIN = ["random", "CGP", "gp", "CRS"]
 PLAN = [  # suites, methods, seeds at most: first what the paper's claims rest on
     (TIMED, [*MAIN, "copula-gp"], 10),
-    (TIMED, ABLATION, 5),
-    (TIMED, WITH_TIME, 3),
+    (TIMED, ABLATION, 10),
+    (TIMED, WITH_TIME, 10),
     (OTHERS, MAIN, 3),
     (TIMED, ["box", "warm-start", "ablr"], 3),
-    (TIMED, MAIN, 30),
+    (TIMED, [*MAIN, "copula-gp"], 30),
 ]
 
 
