@@ -16,7 +16,7 @@ from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
 from sktransfer.task import Task
 
-STATE_FORMAT = 2
+STATE_FORMAT = 3
 """To be raised when a surrogate's state, or how it is trained, changes: cached models are then not found."""
 
 

@@ -13,7 +13,8 @@ the target's trials, it finds out which past tasks the target is like, and what 
     weights      w_i ~ exp(-d_i² / 2 bandwidth²),  d_i the distance of the handcrafted meta-features,
 
 each feature weighted by how well it foretells that past tasks differ (`_metric`). Bandwidth, r and the noise
-are those that foretell past tasks best from the others (leave one out).
+are those that foretell past tasks best from the others (leave one out, `_foretelling`); where all of that is
+noise, the past is left alone.
 
 The first trial is the best of the prior's lower confidence bounds at the past tasks' best settings: between
 them the means of their processes are guesses. One or two trials say little of which past tasks the target is
@@ -33,6 +34,7 @@ from sktransfer.encoders import ManualEncoder
 from sktransfer.scores import raise_floor
 from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._ensemble import TaskProcesses
+from sktransfer.surrogates._foretelling import UNTRIED, deviations, foretold, judged, kernel_weights
 from sktransfer.surrogates._gp_core import GaussianProcess
 from sktransfer.surrogates._guarded import Guarded, guard
 from sktransfer.surrogates._kernel_matrix import kernel_matrix
@@ -40,14 +42,6 @@ from sktransfer.surrogates._metric import feature_weights
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates._portfolio import complement
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
-
-BANDWIDTHS = np.array([0.15, 0.3, 0.6, 1.2, 100.0])
-"""In units of the median distance of two past tasks; the last one: all tasks count alike."""
-
-RESIDUALS = np.array([0.03, 0.1, 0.3, 1.0])
-NOISES = np.array([0.001, 0.01, 0.1])
-UNTRIED = (1.2, 0.3, 0.01)
-"""Bandwidth, residual and noise where there are too few past tasks to learn them from."""
 
 MAX_POINTS = 400
 """Points that the means of the past tasks are kept at; between them they are interpolated."""
@@ -77,8 +71,8 @@ class TaskPrior(TaskProcesses):
 
     Training fits a process to each past task, once: O(m N³) for m tasks of N trials. A proposal asks the
     `max_tasks` past tasks whose data are most alike; those of which no data are known count alike. Without a
-    past, or where nothing in it is similar, it is a plain GP. To be preferred as long as nothing speaks for
-    another.
+    past, where nothing in it is similar, or where its scores look like noise, it is a plain GP. To be
+    preferred as long as nothing speaks for another.
 
     Parameters
     ----------
@@ -130,39 +124,25 @@ class TaskPrior(TaskProcesses):
         units = [_typical(plain), _typical(squares)]
         self.learned_ |= {f"encoder.{name}": value for name, value in encoder.constants().items()}
         self.learned_ |= {"features": features, "metric": metric, "units": np.array(units), "known": known}
-        self.learned_["settings"] = self._settings(squares / units[1])
+        self.learned_ |= self._listening(squares / units[1])
 
-    def _settings(self, squares: np.ndarray) -> np.ndarray:
-        """Bandwidth, residual and noise by which past tasks foretell each other best."""
+    def _listening(self, squares: np.ndarray) -> dict[str, np.ndarray]:
+        """Bandwidth, residual and noise by which past tasks foretell each other best, and whether they do."""
         m = len(self.past_)
         if m < 3:
-            return np.array(UNTRIED)
-        found = np.zeros((len(BANDWIDTHS), len(RESIDUALS), len(NOISES)))
+            return {"settings": np.array(UNTRIED), "noise": np.array(False)}
+        found, n_trials = [], []
         for task in np.unique(np.linspace(0, m - 1, min(m, _JUDGED)).astype(int)):
             others = np.argsort(squares[task] + np.where(np.arange(m) == task, np.inf, 0), kind="stable")
-            found += self._foretold(task, others[: min(m - 1, self.max_tasks)], squares[task])
-        best = np.unravel_index(found.argmax(), found.shape)
-        return np.array([values[i] for values, i in zip((BANDWIDTHS, RESIDUALS, NOISES), best, strict=True)])
-
-    def _foretold(self, task: int, others: np.ndarray, squares: np.ndarray) -> np.ndarray:
-        """Log density per trial of a past task, its level integrated out, for each of the settings."""
-        rows = np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
-        theta, z = self.past_.theta[rows], self.past_.z[rows]
-        F = self._processes.take(others).mean(theta)
-        weights = [_weights(squares[others], bandwidth) for bandwidth in BANDWIDTHS]
-        parts = [_deviations(w, F) for w in weights]
-        S = np.array([D.T @ D for D in parts])[:, None, None]
-        lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))
-        k = kernel_matrix(theta, theta, lengths, self.past_.categorical, self.kernel)
-        noise = (NOISES[:, None, None] + 1e-8) * np.eye(len(z))
-        L = np.linalg.cholesky(S + RESIDUALS[:, None, None, None] * k + noise)
-        columns = np.array([np.column_stack([z - w @ F, np.ones(len(z))]) for w in weights])[:, None, None]
-        white = np.linalg.solve(L, np.broadcast_to(columns, (*L.shape[:-1], 2)))
-        products = white.swapaxes(-1, -2) @ white
-        information = products[..., 1, 1]
-        square = products[..., 0, 0] - products[..., 0, 1] ** 2 / information
-        log_det = 2 * np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(-1) + np.log(information)
-        return -0.5 * (square + log_det) / len(z)
+            others = others[: min(m - 1, self.max_tasks)]
+            rows = np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
+            theta, z = self.past_.theta[rows], self.past_.z[rows]
+            lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))
+            K = kernel_matrix(theta, theta, lengths, self.past_.categorical, self.kernel)
+            found.append(foretold(z, K, self._processes.take(others).mean(theta), squares[task][others]))
+            n_trials.append(len(z))
+        settings, noise = judged(np.array(found), np.array(n_trials))
+        return {"settings": settings, "noise": np.array(noise)}
 
     def _set_up(self, past: Past) -> None:
         super()._set_up(past)
@@ -189,17 +169,20 @@ class TaskPrior(TaskProcesses):
         # As far as the typical task that is known: neither alike nor not.
         return np.where(learned["known"], squares, np.median(squares[learned["known"]]))
 
-    def _unlike(self, target: EncodedTask) -> bool:
-        """Whether the target's data are unlike those of all past tasks, whichever feature one looks at."""
-        return bool(
-            self.learned_["known"].sum() >= FEW and self._distances(target, weighted=False).min() > FAR
-        )
+    def _why_silent(self, target: EncodedTask) -> str:
+        """Why the past has nothing to say about the target; empty where it has."""
+        if self.learned_["noise"]:
+            return "past scores look like noise"
+        # Whichever feature one looks at, so features are not weighted.
+        if self.learned_["known"].sum() >= FEW and self._distances(target, weighted=False).min() > FAR:
+            return "nothing is similar to these data"
+        return ""
 
     def _listened_to(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the past tasks whose data are most alike, and their weights; (K,), (K,)."""
         squares = self._distances(target)
         order = np.sort(np.lexsort((-self._processes.sizes, squares))[: self.max_tasks])
-        return order, _weights(squares[order], self.learned_["settings"][0])
+        return order, kernel_weights(squares[order], self.learned_["settings"][0])
 
     def _best_rows(self, numbers: np.ndarray) -> np.ndarray:
         """Rows of the best settings of some past tasks."""
@@ -207,14 +190,14 @@ class TaskPrior(TaskProcesses):
 
     def first_choices(self, target: EncodedTask) -> np.ndarray | None:
         """The best settings of the past tasks that are listened to."""
-        if not self._has_past or self._unlike(target):
+        if not self._has_past or self._why_silent(target):
             return None
         return self.past_.theta[self._best_rows(self._listened_to(target)[0])]
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
         """While the target shows little: what, beside the trials made, does best on the past tasks."""
         shows_little = target.on_plateau or 0 < len(target.z) < N_PORTFOLIO
-        if not self._has_past or not shows_little or self._unlike(target):
+        if not self._has_past or not shows_little or self._why_silent(target):
             return super().proposals(target)
         numbers, past = self._listened_to(target)[0], self.past_
         rows = self._best_rows(numbers)
@@ -231,14 +214,14 @@ class TaskPrior(TaskProcesses):
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """The prior, conditioned on the target's trials, and weighed against a GP on these alone.
 
-        None where the data are unlike everything and the trials too few for a GP: the space is to be filled.
+        None where the past is silent and the trials are too few for a GP: the space is to be filled.
         """
-        unlike = self._has_past and self._unlike(target)
-        if unlike and (len(target.z) < self.n_initial or target.flat):
+        silent = self._has_past and self._why_silent(target)
+        if silent and (len(target.z) < self.n_initial or target.flat):
             return None
         alone = self.alone_.posterior(target)
         assert isinstance(alone, GaussianProcess)
-        if not self._has_past or unlike:
+        if not self._has_past or silent:
             return alone
         numbers, weights = self._listened_to(target)
         shares = np.zeros(len(self.past_))
@@ -257,7 +240,7 @@ class TaskPrior(TaskProcesses):
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """The weight of each past task, as a share of the largest, times that of the past as a whole."""
         alike = np.zeros(len(self.past_))
-        if self._has_past and not self._unlike(target):
+        if self._has_past and not self._why_silent(target):
             numbers, weights = self._listened_to(target)
             belief = self.posterior(target)
             whole = belief.weight if isinstance(belief, Guarded) else 1.0
@@ -266,9 +249,9 @@ class TaskPrior(TaskProcesses):
 
     def basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by."""
+        if self._has_past and (why := self._why_silent(target)):
+            return self._placed_words([f"left out: {why}"] * len(self.past_))
         words = [f"left out: {self.max_tasks} others are more alike"] * len(self.past_)
-        if self._has_past and self._unlike(target):
-            return self._placed_words(["left out: nothing is similar to these data"] * len(self.past_))
         for number in self._listened_to(target)[0] if self._has_past else ():
             known = target.profile is not None and self.learned_["known"][number]
             words[number] = (
@@ -288,18 +271,6 @@ def _typical(squares: np.ndarray) -> float:
     """The median of two different tasks, (m, m); 1 where there is none, or no distance."""
     apart = squares[~np.eye(len(squares), dtype=bool)]
     return (float(np.median(apart)) or 1.0) if len(apart) else 1.0
-
-
-def _weights(squares: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Weights that sum to 1, from squared distances; the nearest counts most, however far it is."""
-    w = np.exp(-0.5 * (squares - squares.min()) / bandwidth**2)
-    return w / w.sum()
-
-
-def _deviations(w: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """sqrt(c w_i) (mu_i - mu), whose products are the covariance; (m,), (m, n) -> (m, n)."""
-    c = 1 / max(1 - w @ w, 0.1)
-    return np.sqrt(c * w)[:, None] * (F - w @ F)
 
 
 class _Means:
@@ -343,7 +314,7 @@ class _Prior:
         F = self._means(theta)
         if self._anchors is None or self._anchors[0] is not anchors:
             G = F if theta is anchors else self._means(anchors)
-            self._anchors = anchors, _deviations(self._w, G)
-        D = _deviations(self._w, F)
+            self._anchors = anchors, deviations(self._w, G)
+        D = deviations(self._w, F)
         residual = self._residual * self._means.kernel(theta, anchors)
         return self._w @ F, (D * D).sum(axis=0) + self._residual, D.T @ self._anchors[1] + residual

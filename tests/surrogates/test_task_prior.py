@@ -8,9 +8,10 @@ from sklearn.base import clone
 
 from sktransfer import profile
 from sktransfer.surrogates import EncodedTask, TaskPrior
+from sktransfer.surrogates._foretelling import UNTRIED, deviations, kernel_weights
 from sktransfer.surrogates._guarded import Guarded
 from sktransfer.surrogates._metric import feature_weights
-from sktransfer.surrogates.task_prior import UNTRIED, _deviations, _Prior, _weights
+from sktransfer.surrogates.task_prior import _Prior
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 
 NUMBERS = np.array([False, False])
@@ -39,11 +40,11 @@ def best_guess(model, target):
 
 
 def test_weights_and_deviations():
-    w = _weights(np.array([0.0, 1.0, 4.0]), 1.0)
+    w = kernel_weights(np.array([0.0, 1.0, 4.0]), 1.0)
     np.testing.assert_allclose(w, np.exp([0, -0.5, -2]) / np.exp([0, -0.5, -2]).sum())
-    np.testing.assert_allclose(_weights(np.array([5.0, 9.0]), 1e3), [0.5, 0.5], rtol=1e-4)
+    np.testing.assert_allclose(kernel_weights(np.array([5.0, 9.0]), 1e3), [0.5, 0.5], rtol=1e-4)
     F = RNG.normal(size=(3, 4))
-    D = _deviations(w, F)
+    D = deviations(w, F)
     expected = np.cov(F, rowvar=False, aweights=w, ddof=1)  # numpy's correction of a weighted covariance
     np.testing.assert_allclose(D.T @ D, expected, atol=1e-12)
 
@@ -99,6 +100,39 @@ def test_settings_are_learned_from_the_past():
     noise = [TaskPrior().fit(past).learned_["settings"][2] for past in (exact, noisy)]
     assert noise == [0.001, 0.1]
     np.testing.assert_array_equal(TaskPrior().fit([task((0.5, 0.5))]).learned_["settings"], UNTRIED)
+
+
+def shuffled(task, seed=0):
+    return replace(task, z=np.random.default_rng(seed).permutation(task.z))
+
+
+def test_past_scores_that_look_like_noise_are_left_alone():
+    past = [task((0.3 + 0.02 * i, 0.5), seed=i, id=str(i)) for i in range(12)]
+    model = TaskPrior().fit([shuffled(each, i) for i, each in enumerate(past)])
+    assert model.posterior(target()) is None and not len(model.proposals(target(n=2))[0])
+    assert model.first_choices(target()) is None and not model.similarity(target(n=6)).any()
+    assert set(model.basis(target())) == {"left out: past scores look like noise"}
+    expected = model.alone_.posterior(target(n=6)).predict(GRID)
+    assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
+    back = clone(model).from_state(model.state())
+    assert not back.similarity(target(n=6)).any()
+
+
+def test_it_takes_many_long_searches_to_call_them_noise():
+    past = [task((0.3 + 0.02 * i, 0.5), seed=i) for i in range(12)]
+    noise = [shuffled(each, i) for i, each in enumerate(past)]
+    short = [replace(each, theta=each.theta[:4], z=each.z[:4]) for each in noise]
+    for heard in (past, noise[:9], short, past[:8] + noise[:4]):
+        assert TaskPrior().fit(heard).similarity(target(n=2)).any()
+
+
+def test_noisy_scores_are_not_taken_for_noise():
+    rng = np.random.default_rng(0)
+    past = [task((0.3 + 0.02 * i, 0.5), seed=i) for i in range(12)]
+    past = [replace(each, z=each.z + 0.5 * each.z.std() * rng.standard_normal(25)) for each in past]
+    model = TaskPrior().fit(past)
+    assert model.similarity(target()).any()
+    assert np.abs(best_guess(model, target()) - [0.4, 0.5]).max() < 0.2
 
 
 def test_scales_do_not_matter():
