@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from sktransfer import profile
+from sktransfer import Task, TransferOptimizer, profile
+from sktransfer._run_parts import what_is_heard
 from sktransfer.surrogates import EncodedTask, TaskPrior
 from sktransfer.surrogates._foretelling import UNTRIED, deviations, kernel_weights
 from sktransfer.surrogates._guarded import Guarded
 from sktransfer.surrogates._metric import feature_weights
 from sktransfer.surrogates.task_prior import _Prior
 from tests.surrogates.alike import assert_same_belief, assert_same_state
+from tests.surrogates.transferring import SPACE
 
 NUMBERS = np.array([False, False])
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), -1).reshape(-1, 2)
@@ -116,6 +118,24 @@ def test_past_scores_that_look_like_noise_are_left_alone():
     assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
     back = clone(model).from_state(model.state())
     assert not back.similarity(target(n=6)).any()
+
+
+def test_with_such_a_past_a_search_is_the_one_without():
+    tasks = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        theta = rng.random((20, 2))
+        z = rng.permutation(bump(theta, (0.6, 0.4)))
+        tasks.append(
+            Task.from_trials(SPACE, [({"a": a, "b": b}, s) for (a, b), s in zip(theta, z, strict=True)])
+        )
+    misled, alone = (TransferOptimizer(SPACE, past, random_state=0) for past in (tasks, []))
+    for _ in range(8):
+        [ours], [theirs] = misled.ask(), alone.ask()
+        assert ours == theirs
+        for optimizer in (misled, alone):
+            optimizer.tell(ours, float(bump(np.array([[ours["a"], ours["b"]]]), (0.2, 0.8))[0]))
+    assert what_is_heard(misled).startswith("None of 12 past searches counts (past scores look like noise)")
 
 
 def test_it_takes_many_long_searches_to_call_them_noise():
