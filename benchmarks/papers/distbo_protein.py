@@ -108,8 +108,9 @@ EXPERIMENT = Experiment(
         "a plain GP search; accuracy on the test part of a 60-40 split, of an SVM with the Jaccard kernel "
         "(C) and of a random forest (four hyperparameters). The paper (Figure 4, 20 runs per protein): "
         "distGP is ahead of initGP, multiGP, noneGP and RS for both and has the optimum after a few "
-        f"trials; it prints no figures. {_distbo.NAMES} The time of a run is that of the proposals alone: "
-        "methods share evaluations."
+        f"trials; it prints no figures. {_distbo.NAMES} `{protein.PAIRS}` is the package's own `dist-gp`, "
+        "with an encoder of any table and the handcrafted features beside it. The time of a run is that of "
+        "the proposals alone: methods share evaluations."
     ),
     seeds=20,
     fields=("estimator", "protein", "method", "seed"),
