@@ -224,7 +224,7 @@ def tables(rows: Rows) -> list[str]:
         body.append([s, t, len(runs_of(rows, t, "CGP")), *cells, *PUBLISHED.get(t, empty)])
     lines += markdown(["suite", "task", "seeds", *shown, "paper: CGP", "CRS", "GP", "ABLR"], body)
     lines += [*statements(rows), "", *ablation(rows)]
-    timed = [*WITH_TIME, "CGP", "gp", "ablr", "box", "warm-start"]
+    timed = [*WITH_TIME, "CGP", "gp"]
     timed = [m for m in run_on(rows, timed) if all(runs_of(rows, t, m) for s, t in tasks if s in TIMED)]
     if WITH_TIME[0] in timed:
         lines += ["## Table 5: score and time, relative improvement over random search against time", ""]
