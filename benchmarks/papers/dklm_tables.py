@@ -25,7 +25,7 @@ TARGETS = {
     ],
     "fcnet": ["parkinsons_telemonitoring", "protein_structure"],
 }  # fmt: skip
-"""All tasks but those that the model of `dklm` and `fsbo` was chosen on; those are past, as all others are."""
+"""All tasks but those that the model of `dklm` and `fsbo` was chosen on; they are past, like all others."""
 
 FEW = {  # the targets of the methods that the claim is not about
     "hpobench-xgb": ["task00", "task08", "task23", "task43"],
