@@ -55,7 +55,6 @@ N_PORTFOLIO = 3
 
 _JUDGED = 40  # past tasks that the settings are judged by
 _COMPARED = 300  # settings at which past tasks are compared
-_FIRST = 8  # best settings of a task that the first trial may be: those at the very top owe much to luck
 _TOP, _LINED_UP = 3, 20  # settings of a task that a portfolio is made of, and how many it has
 _ENCODER = ("names", "low", "high")
 
@@ -185,15 +184,15 @@ class TaskPrior(TaskProcesses):
         order = np.sort(np.lexsort((-self._processes.sizes, squares))[: self.max_tasks])
         return order, kernel_weights(squares[order], self.learned_["settings"][0])
 
-    def _best_rows(self, n: int, numbers: np.ndarray) -> np.ndarray:
-        """Rows of the n best settings of each of some past tasks."""
-        return self.past_.best_rows(n, np.isin(np.arange(len(self.past_)), numbers))
+    def _best_rows(self, numbers: np.ndarray) -> np.ndarray:
+        """Rows of the best settings of some past tasks."""
+        return self.past_.best_rows(_TOP, np.isin(np.arange(len(self.past_)), numbers))
 
     def first_choices(self, target: EncodedTask) -> np.ndarray | None:
         """The best settings of the past tasks that are listened to."""
         if not self._has_past or self._why_silent(target):
             return None
-        return self.past_.theta[self._best_rows(_FIRST, self._listened_to(target)[0])]
+        return self.past_.theta[self._best_rows(self._listened_to(target)[0])]
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
         """While the target shows little: what, beside the trials made, does best on the past tasks."""
@@ -201,7 +200,7 @@ class TaskPrior(TaskProcesses):
         if not self._has_past or not shows_little or self._why_silent(target):
             return super().proposals(target)
         numbers, past = self._listened_to(target)[0], self.past_
-        rows = self._best_rows(_TOP, numbers)
+        rows = self._best_rows(numbers)
         own = [past.z[past.owner == number] for number in numbers]
         middle, best = (np.array([statistic(z) for z in own])[:, None] for statistic in (np.median, np.max))
 

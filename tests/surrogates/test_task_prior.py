@@ -213,7 +213,7 @@ def test_the_portfolio_goes_on_while_no_trial_stands_out():
 def test_the_first_trial_is_one_of_the_best_settings_of_the_past():
     past = [task((0.2, 0.5), seed=i) for i in range(3)] + [task((0.8, 0.5), seed=9)]
     choices = TaskPrior().fit(past).first_choices(target())
-    best = np.vstack([each.theta[np.argsort(-each.z)[:8]] for each in past])
+    best = np.vstack([each.theta[np.argsort(-each.z)[:3]] for each in past])
     np.testing.assert_array_equal(choices, best)
     assert TaskPrior().fit([]).first_choices(target()) is None
 
