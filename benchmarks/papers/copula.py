@@ -228,8 +228,8 @@ def tables(rows: Rows) -> list[str]:
     timed = [m for m in run_on(rows, timed) if all(runs_of(rows, t, m) for s, t in tasks if s in TIMED)]
     if WITH_TIME[0] in timed:
         lines += ["## Table 5: score and time, relative improvement over random search against time", ""]
-        same = shared(rows, timed)
-        alike = [r for r in rows if r["method"] == "random" or r in same]
+        alike = [r for r in rows if r["method"] == "random"]
+        alike += [r for r in shared(rows, timed) if r["method"] in timed]
         body = [
             [s, t, *(over_time(alike, t, m) for m in timed), *PUBLISHED_TIME[t]]
             for s, t in tasks_of(alike, timed)
