@@ -12,6 +12,7 @@ from benchmarks.papers import _distbo
 from benchmarks.papers._compare import without_levels
 from benchmarks.papers._experiment import Experiment, Rows
 from benchmarks.papers._figures import curves, legend_beside, panels
+from benchmarks.protein_report import estimator_section
 from benchmarks.runner import Key, take_over
 
 QUICK_METHODS = ["dist-gp", "warm-start", "gp", "random"]
@@ -87,7 +88,7 @@ def tables(rows: Rows) -> list[str]:
         space = ", ".join(protein.ESTIMATORS[estimator][1])
         found = best(rows, estimator)
         seeds = next(iter(found.values())).shape[1]
-        lines += [f"## {estimator} ({space}), {seeds} seeds", "", *protein.estimator_section(found)]
+        lines += [f"## {estimator} ({space}), {seeds} seeds", "", *estimator_section(found)]
     return lines
 
 

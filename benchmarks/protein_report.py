@@ -1,0 +1,56 @@
+"""The tables of `benchmarks.protein`: best accuracies, ranks, and differences in the same cell."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import rankdata
+
+REFERENCE = "dist-gp"
+AT = [1, 2, 3, 5, 10]  # numbers of trials that are reported
+COMPARED = [1, 3, 5]  # those at which the methods are compared with the reference
+
+
+def table(first: str, columns: list[str], rows: dict[str, list[str]]) -> list[str]:
+    """Rows of Markdown."""
+    lines = [f"| {first} | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
+    return [*lines, *(f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()), ""]
+
+
+def estimator_section(best: dict[str, np.ndarray]) -> list[str]:
+    """The tables of one estimator; best: method -> best accuracy so far in per cent, (7, seeds, trials)."""
+    at, n_proteins = np.array(AT) - 1, len(next(iter(best.values())))
+    columns = [f"k = {k}" for k in AT]
+    means = {m: [f"{v:.2f}" for v in b[..., at].mean(axis=(0, 1))] for m, b in best.items()}
+    lines = ["Mean best accuracy after k trials, in per cent:", "", *table("method", columns, means)]
+    ranks = rankdata([-b[..., at].round(9) for b in best.values()], axis=0).mean(axis=(1, 2))
+    ranked = {m: [f"{v:.2f}" for v in row] for m, row in zip(best, ranks, strict=True)}
+    lines += [
+        f"Mean rank among the {len(best)} methods, 1 is best, ties averaged:",
+        "",
+        *table("method", columns, ranked),
+    ]
+    if REFERENCE not in best or len(best) == 1:
+        return lines
+    compared = np.array(COMPARED) - 1
+    differences, level = {}, {}
+    for method, values in best.items():
+        if method != REFERENCE:
+            d = (values - best[REFERENCE])[..., compared]
+            cells = d.reshape(-1, len(compared))
+            half = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
+            differences[method] = [
+                f"{mean:+.2f} ± {h:.2f}" for mean, h in zip(cells.mean(axis=0), half, strict=True)
+            ]
+            level[method] = ", ".join(map(str, (d.mean(axis=1) <= 1e-9).sum(axis=0)))
+    return [
+        *lines,
+        f"Difference to {REFERENCE} in the same cell, in percentage points, with a 95 % interval (negative: "
+        f"{REFERENCE} is better):",
+        "",
+        *table("method", [f"k = {k}" for k in COMPARED], differences),
+        f"Proteins of {n_proteins} in which the mean of {REFERENCE} over the seeds is at least level with "
+        f"that of a method, after {', '.join(map(str, COMPARED))} trials: "
+        + "; ".join(f"{m} {n}" for m, n in level.items())
+        + ".",
+        "",
+    ]
