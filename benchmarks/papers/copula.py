@@ -100,8 +100,9 @@ PLAN = [  # suites, methods, seeds at most: first what the paper's claims rest o
     (TIMED, [*MAIN, "copula-gp"], 10),
     (TIMED, ABLATION, 10),
     (TIMED, WITH_TIME, 10),
-    (OTHERS, MAIN, 3),
-    (TIMED, ["box", "warm-start", "ablr"], 3),
+    (OTHERS, [*MAIN, "copula-gp"], 10),
+    (TIMED, ["box", "warm-start", "ablr"], 10),
+    (OTHERS, ["box", "warm-start", "ablr"], 10),
     (TIMED, [*MAIN, "copula-gp"], 30),
 ]
 
