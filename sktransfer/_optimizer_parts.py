@@ -213,6 +213,16 @@ def with_trials(target: EncodedTask, codes: np.ndarray, z: np.ndarray) -> Encode
     )
 
 
+def under_way(
+    space: Space, pending: Mapping[frozenset, dict[str, Any]], told: np.ndarray
+) -> dict[frozenset, dict[str, Any]]:
+    """What is still under way of the configurations asked for, by key, when one has been told."""
+    codes = space.encode(list(pending.values())) if pending else ()
+    # But for rounding: people log six digits, and report what they logged.
+    same = [np.allclose(code, told, rtol=0, atol=1e-6, equal_nan=True) for code in codes]
+    return {key: params for (key, params), is_told in zip(pending.items(), same, strict=True) if not is_told}
+
+
 def space_filling(
     space: Space, index: int, seed: int, region: Region | None, rng: np.random.Generator
 ) -> np.ndarray:

@@ -85,7 +85,7 @@ def suggest_from(
     if archive is None:
         selection = select(own, parsed, data, 0.01)
     else:
-        selection = archive.select(parsed, data, overlap=0.01, also=own)
+        selection = archive.select(parsed, data, also=own)
     optimizer = TransferOptimizer(
         parsed,
         selection.tasks,

@@ -25,6 +25,7 @@ from sktransfer._optimizer_parts import (
     metrics_of,
     scores_of,
     space_filling,
+    under_way,
     with_trials,
 )
 from sktransfer._values import params_identity, to_python
@@ -182,12 +183,11 @@ class TransferOptimizer:
         self.surrogate = make_surrogate("gp")  # which fills the space while it knows nothing
         self._seen.clear()
         found = [dict(defaults)] if defaults else []
-        self._seen |= {params_identity(params) for params in found}
-        found += self.ask(n - len(found)) if n > len(found) else []
-        unknown = (math.nan, math.nan, ())
-        notes = ["nothing similar: these are the defaults"] if defaults else []
-        notes += ["nothing similar: space-filling"] * (n - len(notes))
-        return [Suggestion(params, *unknown, note) for params, note in zip(found, notes, strict=True)]
+        # By value: what the space calls 1 may be a default of 1.0.
+        found += [params for params in self.ask(n) if params not in found][: n - len(found)]
+        notes = ["these are the defaults"] * bool(defaults) + ["space-filling"] * n
+        named = zip(found, notes, strict=False)
+        return [Suggestion(p, math.nan, math.nan, (), f"nothing similar: {note}") for p, note in named]
 
     @property
     def used_up(self) -> bool:
@@ -270,9 +270,9 @@ class TransferOptimizer:
             if params := self._first_new(self.space.decode(codes)):
                 return params, "space-filling"
         if members is None:
-            draws = self.space.sample(64, rng)
-            if params := self._first_new(draws):
-                return params, "random"
+            for n in (64, 4096):  # a discrete distribution without end may have few probable values
+                if params := self._first_new(draws := self.space.sample(n, rng)):
+                    return params, "random"
             if (self.space.size or math.inf) > _LISTED_AT_ALL:
                 return draws[0], "random"
             members = Pool(self.space, self.space.grid(), source=None)
@@ -308,14 +308,14 @@ class TransferOptimizer:
             What else was measured, to be maximised; for surrogates with several objectives.
         """
         params = {name: to_python(value) for name, value in params.items()}
-        code = self.space.encode(params)
-        key = params_identity(params)
-        # Told as 3.0, or with more digits, what the space calls 3: it is the same configuration.
-        self._seen |= {key, params_identity(self.space.decode(code))}
-        self._pending.pop(key, None)
-        self._codes.append(code)
         seconds = math.nan if cost is None else float(cost)
-        self._trials.append(Trial.make(params, score, fit_time=seconds, metrics=dict(metrics or {})))
+        trial = Trial.make(params, score, fit_time=seconds, metrics=dict(metrics or {}))
+        code = self.space.encode(params)
+        # Told as 3.0, or with more digits, what the space calls 3: it is the same configuration.
+        self._seen |= {params_identity(params), params_identity(self.space.decode(code))}
+        self._pending = under_way(self.space, self._pending, told=code)
+        self._codes.append(code)
+        self._trials.append(trial)
 
     def to_task(self) -> Task:
         """The record of what has been told so far."""

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import loguniform, randint, uniform
+from scipy.stats import loguniform, poisson, randint, uniform
 
 from sktransfer import Space, Task, TransferOptimizer
 from sktransfer._optimizer_parts import Pool
@@ -105,6 +105,37 @@ def test_told_in_another_type_is_told():
     optimizer = TransferOptimizer({"n": [1, 2]}, random_state=0)
     optimizer.tell({"n": 2.0}, 0.5)
     assert optimizer.ask() == [{"n": 1}]
+
+
+@pytest.mark.parametrize(
+    ("space", "logged"),
+    [({"n": randint(1, 1000)}, float), ({"a": uniform(0, 1)}, lambda value: round(value, 6))],
+)
+def test_what_was_told_is_no_longer_under_way(space, logged):
+    """Also if it was logged with other types, or fewer digits."""
+    optimizer = TransferOptimizer(space, random_state=0)
+    for params in optimizer.ask(5):
+        optimizer.tell({name: logged(value) for name, value in params.items()}, 1.0)
+    assert not optimizer._pending
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"score": None}, {"score": "x"}, {"score": 1.0, "cost": "1 s"}, {"score": 1.0, "metrics": 3}]
+)
+def test_what_cannot_be_told_changes_nothing(wrong):
+    optimizer, fresh = (TransferOptimizer(SPACE, random_state=0) for _ in range(2))
+    [params], _ = optimizer.ask(), fresh.ask()
+    with pytest.raises((TypeError, ValueError)):
+        optimizer.tell(params, **wrong)
+    optimizer.tell(params, 0.5)
+    fresh.tell(params, 0.5)
+    assert optimizer.ask() == fresh.ask()
+
+
+def test_improbable_values_are_proposed_before_any_is_repeated():
+    optimizer = TransferOptimizer({"n": poisson(3, loc=1)}, surrogate="gp", random_state=0)
+    asked = [params["n"] for params in run(optimizer, 12, score=lambda params: -params["n"])]
+    assert len(set(asked)) == len(asked)
 
 
 def test_a_pool_may_be_edited():

@@ -82,6 +82,19 @@ def test_data_of_the_past_have_no_say(archive):
     assert "t0" not in {task for task, _ in found.sources}
 
 
+def test_unless_the_archive_allows_it(archive):
+    [found] = suggest(
+        SVC(), SPACE, *data(0), archive=Archive(archive.path, overlap="allow"), surrogate=quick()
+    )
+    assert "t0" in {task for task, _ in found.sources}
+
+
+@pytest.mark.parametrize("n", [3, 5])
+def test_a_default_is_suggested_once(n):
+    found = suggest(SVC(), {"C": [0.1, 1, 10]}, *data(0), archive=None, n=n, random_state=0)
+    assert sorted(each.params["C"] for each in found[:3]) == [0.1, 1, 10]
+
+
 def test_on_a_fitted_search(archive):
     search = TransferSearchCV(SVC(), SPACE, n_iter=3, archive=archive, surrogate=quick(), random_state=0)
     with pytest.raises(NotFittedError):

@@ -171,6 +171,20 @@ def test_a_true_past_keeps_its_say_and_a_false_one_loses_it():
     assert not isinstance(TaskPrior(guard=False).fit(past).posterior(target(n=15)), Guarded)
 
 
+def test_where_trials_fail_it_stays_away():
+    past = [task((0.5, 0.5), seed=i) for i in range(5)]
+    here = target((0.5, 0.5), n=12)
+    fails = here.theta[:, 0] > 0.4
+    failed = replace(here, z=np.where(fails, np.nan, here.z))
+    assert 0 < fails.sum() < 12
+    assert best_guess(TaskPrior().fit(past), here)[0] > 0.4
+    assert best_guess(TaskPrior().fit(past), failed)[0] <= 0.4
+    # Before the first success there is no score that a failure could be worse than.
+    nothing = replace(here, z=np.full(12, np.nan))
+    mean, _ = TaskPrior().fit(past).posterior(nothing).predict(GRID)
+    assert np.isfinite(mean).all()
+
+
 def test_only_the_most_alike_are_asked():
     past = [task((0.5, 0.5), data=SMALL if i < 3 else LARGE, seed=i, id=str(i)) for i in range(6)]
     model = TaskPrior(max_tasks=3).fit(past)
