@@ -146,13 +146,13 @@ class Progress:
 
     # -- the record ----------------------------------------------------------------------------
 
-    def finish(self, trials: Sequence[Trial], complete: bool, record: Callable[[], Task]) -> str | None:
+    def finish(self, trials: Sequence[Trial], ended: bool, record: Callable[[], Task]) -> str | None:
         """Append the record, then remove the journal; the id of the record, None if there is none."""
         if self._archive is None:
             return None
         try:
             if not any(trial.status == "ok" for trial in trials):
-                if complete:
+                if ended:
                     self._clear()  # nobody could learn from it; but one that was interrupted may be resumed
                 return None
             if self.earlier is not None and not self.n_new and self.earlier.id in self._archive:
@@ -178,8 +178,8 @@ class Progress:
         if not self._warned:
             self._warned = True
             warnings.warn(
-                f"The trials could not be added to {self._archive!r}: {error}. The search itself is not "
-                "affected; give `archive` a writable directory, or None.",
+                f"The trials could not be added to {self._archive!r}: {str(error).rstrip('.')}. "
+                "The search itself is not affected; give `archive` a writable directory, or None.",
                 stacklevel=4,
             )
 

@@ -214,7 +214,9 @@ class Run:
         """The metric that `refit` names, or the first."""
         refit, scoring = self._search.refit, self._search.scoring
         tuned = refit if isinstance(refit, str) and refit in metrics else next(iter(metrics))
-        self._metric_name = scoring if tuned == "score" and isinstance(scoring, str) else tuned
+        name = scoring if tuned == "score" and isinstance(scoring, str) else tuned
+        if name != "score":  # all that there is of a failed candidate, whatever a scorer's metrics are called
+            self._metric_name = name
         return tuned
 
     # -- failures ------------------------------------------------------------------------------
@@ -322,9 +324,11 @@ class Run:
             resume=self._progress.facts(len(trials)) if self.archive is not None else None,
         )
 
-    def archive_trials(self, complete: bool) -> str | None:
+    def archive_trials(self, complete: bool, interrupted: bool = False) -> str | None:
         """Write the record, once; a failure to write costs a warning and nothing else."""
         if self._archived or self._progress is None:
             return None
         self._archived = True
-        return self._progress.finish(self.trials, complete, record=lambda: self.task(complete))
+        return self._progress.finish(
+            self.trials, complete or not interrupted, record=lambda: self.task(complete)
+        )

@@ -188,8 +188,9 @@ class TransferSearchCV(BaseSearchCV):
             self.source_tasks_ = run.source_tasks()
             self.task_id_ = run.archive_trials(complete=True)
             self._own_task = None if self.task_id_ else run.task(complete=True)
-        except BaseException:
-            run.archive_trials(complete=False)  # whatever ended the search, finished batches are kept
+        except BaseException as error:
+            # Whatever ended the search, finished batches are kept.
+            run.archive_trials(complete=False, interrupted=not isinstance(error, Exception))
             raise
         finally:
             del self._run

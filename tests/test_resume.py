@@ -71,7 +71,7 @@ def interrupted(made, fits, killed, data=(X, y), **params):
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if killed:
-            patch.setattr(Run, "archive_trials", lambda self, complete: None)
+            patch.setattr(Run, "archive_trials", lambda self, complete, interrupted: None)
         Counted.fits, Counted.patience = 0, fits
         with pytest.raises(KeyboardInterrupt):
             made.fit(*data, **params)
@@ -265,6 +265,14 @@ def test_failures_of_an_interrupted_search_are_not_forgotten(tmp_path):
         with pytest.raises(ValueError, match="All the"):
             search(tmp_path, estimator=Counted(fails_above=-1.0), resume=True).fit(X, y)
     assert Counted.fits == 3 * 3
+
+
+@pytest.mark.parametrize("case", [{}, {"space": {"a": [0.1, 0.2]}}, {"error_score": "raise"}])
+def test_a_search_in_which_all_failed_is_not_taken_up_again(tmp_path, case):
+    """What made every fit fail may have been mended since, and nothing can be learned from it."""
+    with pytest.raises((ValueError, RuntimeError), match=r"All the|too much"):
+        search(tmp_path, estimator=Counted(fails_above=-1.0), resume=True, **case).fit(X, y)
+    assert not list(Archive(tmp_path).running.tasks()) and not len(Archive(tmp_path))
 
 
 def test_every_finished_candidate_is_on_disk_before_the_next_begins(tmp_path):

@@ -372,20 +372,22 @@ def test_scores_that_are_not_finite_are_warned_of_without_a_failed_fit():
 @pytest.mark.parametrize(
     "metrics", [["accuracy", "f1_macro"], lambda e, X, y: {"accuracy": 0.5, "other": e.a}]
 )
-def test_failures_with_several_metrics(metrics):
+def test_failures_with_several_metrics(metrics, tmp_path):
     with pytest.warns(FitFailedWarning):
         fitted = search(
-            {"a": uniform(0, 1)},
+            {"a": [*np.linspace(0.0, 0.4, 10), 0.9]},
             estimator=Picky(),
             scoring=metrics,
             refit="accuracy",
-            n_iter=10,
+            n_iter=11,  # of which the last may be the one that fails
             cv=2,
             return_train_score=True,
+            archive=tmp_path,
         ).fit(X, y)
     bad = np.array([p["a"] > 0.5 for p in fitted.cv_results_["params"]])
     for key in ("mean_test_accuracy", "mean_train_accuracy", "split1_test_accuracy"):
         np.testing.assert_array_equal(np.isnan(fitted.cv_results_[key]), bad)
+    assert bad.any() and Archive(tmp_path)[fitted.task_id_].metrics[0] == "accuracy"
 
 
 # -- bad input -------------------------------------------------------------------------------------

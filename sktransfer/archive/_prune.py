@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from numbers import Real
 from typing import Any
 
+from sktransfer.archive._redact import UNDATED
 from sktransfer.task import Task
 
 
@@ -60,7 +61,9 @@ def _moment(older_than: Any) -> datetime:
 
 
 def _created(task: Task) -> datetime:
-    """When a task was made; one whose date cannot be read counts as the oldest, but is never too old."""
+    """When a task was made; one without a date that can be read is the oldest, but is never too old."""
+    if task.created == UNDATED:
+        return _DATELESS
     try:
         created = datetime.fromisoformat(task.created)
         return (created if created.tzinfo else created.replace(tzinfo=UTC)).astimezone(UTC)

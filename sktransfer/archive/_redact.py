@@ -9,7 +9,7 @@ from sklearn.metrics import get_scorer_names
 
 from sktransfer._values import Plain
 
-_EPOCH = "1970-01-01T00:00:00+00:00"
+UNDATED = "1970-01-01T00:00:00+00:00"  # of a record whose owner keeps its date to himself
 _PUBLIC = ("sklearn.", "numpy.", "scipy.", "builtins.")
 _NO_ROWS: dict[str, Any] = {
     "fingerprint": [],
@@ -56,7 +56,7 @@ def _without_samples(profile: dict[str, Any]) -> dict[str, Any]:
 def _without_times(record: dict[str, Any]) -> dict[str, Any]:
     """Ids begin with the moment of their making; the new one is always the same for the same record."""
     trials = [{**trial, "fit_time": float("nan")} for trial in record["trials"]]
-    return {**record, "id": _shared_id(record["id"]), "created": _EPOCH, "trials": trials}
+    return {**record, "id": _shared_id(record["id"]), "created": UNDATED, "trials": trials}
 
 
 def _shared_id(id: str) -> str:

@@ -18,6 +18,7 @@ maps.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -42,7 +43,16 @@ _QUANTILE_DIGITS = 8  # the same for ppf(cdf(v)), which loses some in the tails
 def is_number(value: Any) -> bool:
     """True for finite numbers, not for booleans."""
     value = to_python(value)
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and bool(np.isfinite(value))
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return False
+    return abs(value) <= sys.float_info.max  # exact for whole numbers beyond that, too, and False for NaN
+
+
+def _numbers(values: Sequence[Any], otherwise: float) -> tuple[np.ndarray, np.ndarray]:
+    """Values as numbers, with another in the place of what is none, and which of them are."""
+    known = np.array([is_number(value) for value in values], dtype=bool)
+    v = [value if ok else otherwise for value, ok in zip(values, known, strict=True)]
+    return np.array(v, dtype=float), known
 
 
 class Categorical:
@@ -141,10 +151,7 @@ class Continuous:
         return "quantile"
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
-        known = np.array([is_number(value) for value in values], dtype=bool)
-        v = np.array(
-            [value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float
-        )
+        v, known = _numbers(values, float(self.distribution.ppf(0.5)))
         return np.where(known, self._to_unit(v), np.nan)
 
     def _to_unit(self, v: np.ndarray) -> np.ndarray:
@@ -193,10 +200,7 @@ class Integers:
         return candidates[self.distribution.pmf(candidates) > 0].tolist()
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
-        known = np.array([is_number(value) for value in values], dtype=bool)
-        v = np.array(
-            [value if ok else self._low for value, ok in zip(values, known, strict=True)], dtype=float
-        )
+        v, known = _numbers(values, float(self.distribution.ppf(0.5)))
         inside = np.clip(v, self._low, self._high)
         u = self.distribution.cdf(inside) - self.distribution.pmf(np.rint(inside)) / 2
         width = self._high - self._low + 1 if self._bounded else 1.0

@@ -234,6 +234,14 @@ def test_prune(aged, rules, gone):
     assert {task.id for task in aged} == before - set(gone)
 
 
+def test_a_record_that_came_without_its_date_is_not_too_old(archive, make_task, tmp_path):
+    archive.append(make_task(id="one"))
+    archive.export(tmp_path / "shared.zip", times=False)
+    other = Archive(tmp_path / "other")
+    other.import_(tmp_path / "shared.zip")
+    assert len(other) == 1 and not other.prune(older_than=1)
+
+
 @pytest.mark.parametrize(
     "rules", [{}, {"older_than": "old"}, {"keep_newest": -1}, {"max_records": 1.5}, {"older_than": True}]
 )

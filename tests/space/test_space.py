@@ -350,3 +350,18 @@ def test_integers_snap_to_what_they_decode_to(distribution):
     axis = Integers(distribution)
     u = np.append(np.random.default_rng(0).random(500), [0.0, 1.0])
     np.testing.assert_array_equal(axis.snap(u), axis.encode(axis.decode(u)))
+
+
+@pytest.mark.parametrize("value", [10**25, 10**400, -(10**400)])
+def test_whole_numbers_may_be_larger_than_a_machine_word(value):
+    assert is_number(value) == (abs(value) < 10**300)
+    space = Space.parse({"alpha": [1, value]})
+    assert {params["alpha"] for params in space.grid()} == {1, value}
+    space.decode(space.encode(space.grid()))
+
+
+@pytest.mark.parametrize("axis", [Continuous(stats.norm(1, 0.1)), Integers(stats.poisson(3))])
+def test_what_is_no_number_is_unknown_on_an_axis_without_end(axis):
+    with np.errstate(all="raise"):
+        code, unknown = axis.encode([2, "scale"])
+    assert np.isfinite(code) and np.isnan(unknown)
