@@ -31,7 +31,7 @@ from typing import ClassVar
 import numpy as np
 
 from sktransfer.encoders import ManualEncoder
-from sktransfer.scores import floored
+from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._ensemble import TaskProcesses
 from sktransfer.surrogates._foretelling import UNTRIED, deviations, foretold, judged, kernel_weights
@@ -227,9 +227,13 @@ class TaskPrior(TaskProcesses):
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, shared=False)
+        ok = np.isfinite(target.z)
+        z, shift, scale = standardise(raise_floor(target.z))
+        if ok.any() and np.ptp(z[ok]) == 0:  # one score has no scale: failures are worse on the past's
+            scale = float(np.exp(level.log_scale))
         # Before the first success, failures have no score to be worse than.
-        told = slice(None if np.isfinite(target.z).any() else 0)
-        theta, y = target.theta[told], floored(target.z)[told]
+        told = slice(None if ok.any() else 0)
+        theta, y = target.theta[told], (shift + scale * z)[told]
         settings = map(float, self.learned_["settings"][1:])
         belief = Conditioned(_Prior(self._means(numbers), weights, *settings), theta, y, level)
         if not len(y) or not self.guard:

@@ -179,6 +179,12 @@ def test_where_trials_fail_it_stays_away():
     assert 0 < fails.sum() < 12
     assert best_guess(TaskPrior().fit(past), here)[0] > 0.4
     assert best_guess(TaskPrior().fit(past), failed)[0] <= 0.4
+    # With one success, failures are worse on the scale of the past, whatever the unit of its scores.
+    once = replace(failed, z=np.where(np.arange(12) == fails.argmin(), here.z, np.nan))
+    for unit in (1e-3, 1e3):
+        model = TaskPrior(guard=False).fit([replace(each, z=unit * each.z) for each in past])
+        told = model.posterior(replace(once, z=unit * once.z)).predict(once.theta)[0] / unit
+        assert told.argmax() == fails.argmin() and np.ptp(told) < 3 * np.ptp(here.z)
     # Before the first success there is no score that a failure could be worse than.
     nothing = replace(here, z=np.full(12, np.nan))
     mean, _ = TaskPrior().fit(past).posterior(nothing).predict(GRID)
