@@ -25,7 +25,7 @@ def task_from_search(search: Any, X: Any, y: Any = None, *, keep: str = "sketch"
     rows, estimator, dropped = _full_resources(search)
     return Task.from_trials(
         space,
-        [_trial(search.cv_results_, row, keys, dropped) for row in rows],
+        [_trial(search, row, keys, dropped) for row in rows],
         profile(X, y, keep=keep),
         estimator=estimator,
         metrics=[_metric(search, keys[0]), *(key.removeprefix(_PREFIX) for key in keys[1:])],
@@ -76,12 +76,17 @@ def _full_resources(search: Any) -> tuple[np.ndarray, Any, str | None]:
     return np.flatnonzero(amounts == amounts[-1]), estimator, resource
 
 
-def _trial(results: Any, row: int, keys: list[str], dropped: str | None) -> Trial:
+def _trial(search: Any, row: int, keys: list[str], dropped: str | None) -> Trial:
+    results = search.cv_results_
+    score, std = results[keys[0]][row], _cell(results, keys[0].replace("mean", "std", 1), row)
+    # What a failed fit is to count, in every fold, is no score.
+    failed = score == getattr(search, "error_score", None) and std == 0
     params = {name: value for name, value in results["params"][row].items() if name != dropped}
     return Trial.make(
         params,
-        results[keys[0]][row],
-        std=_cell(results, keys[0].replace("mean", "std", 1), row),
+        score,
+        status="failed" if failed else "ok",
+        std=std,
         fit_time=_cell(results, "mean_fit_time", row),
         metrics={key.removeprefix(_PREFIX): _cell(results, key, row) for key in keys[1:]},
     )

@@ -122,8 +122,9 @@ def test_halving_over_a_parameter(archive):
 
 
 @pytest.mark.filterwarnings("ignore")  # scikit-learn says that fits failed
-def test_failed_candidates(archive):
-    search = GridSearchCV(SVC(), {"C": [-1.0, 1.0]}, cv=3).fit(X, y)
+@pytest.mark.parametrize("error_score", [np.nan, 0, -1.0])
+def test_failed_candidates(archive, error_score):
+    search = GridSearchCV(SVC(), {"C": [-1.0, 1.0]}, cv=3, error_score=error_score).fit(X, y)
     failed, good = archive[archive.add(search, X, y)].trials
     assert (failed.status, failed.params) == ("failed", {"C": -1.0})
     assert math.isnan(failed.score)
