@@ -17,6 +17,7 @@ from sktransfer.archive._errors import RecordError
 from sktransfer.archive._rows import halves
 from sktransfer.archive._stored import StoredTask
 from sktransfer.profile import DatasetProfile
+from sktransfer.space.canonical import owned
 from sktransfer.task import Task
 
 EXCLUDED = 0.01
@@ -134,11 +135,16 @@ def _other_problem(space: Mapping[str, Any], today: Mapping[str, Any] | None) ->
     ours, theirs = set(today["predictors"]), set(space["predictors"])
     if ours and theirs and not ours & theirs:
         return f"another estimator: {', '.join(sorted(theirs))}"
-    common = set(today["canonical"].values()) & set(space["canonical"].values())
+    common = _names(today) & _names(space)
     if not (ours and theirs):
         # Without an estimator a name has no canonical form: then the names as declared are compared.
         common |= today["canonical"].keys() & space["canonical"].keys()
     return None if common else "no parameter in common"
+
+
+def _names(space: Mapping[str, Any]) -> set[str]:
+    """Canonical names of what a space tunes, each estimator's own where several share a parameter."""
+    return {name for canonical in space["canonical"].values() for name in owned(canonical)}
 
 
 def _continued(tasks: list[Task]) -> dict[str, str]:

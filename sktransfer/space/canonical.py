@@ -42,6 +42,16 @@ def canonical_names(branches: Sequence[Mapping[str, Any]], estimator: Any) -> di
     }
 
 
+def owned(canonical: str) -> list[str]:
+    """The names that a canonical one stands for: where several estimators have the parameter, each one's own.
+
+    >>> owned("LogisticRegression|SVC.C")
+    ['LogisticRegression.C', 'SVC.C']
+    """
+    owners, dot, parameter = canonical.partition(".")
+    return [f"{owner}.{parameter}" for owner in owners.split("|")] if dot else [canonical]
+
+
 def _canonical(name: str, branches: Iterable[Mapping[str, Any]], estimator: Any) -> str:
     path, _, parameter = name.rpartition("__")
     owners = {

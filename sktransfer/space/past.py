@@ -15,6 +15,7 @@ import numpy as np
 
 from sktransfer._values import identity
 from sktransfer.space.axis import is_number
+from sktransfer.space.canonical import owned
 from sktransfer.space.space import Space
 
 _MISSING = object()
@@ -70,17 +71,28 @@ class _Lookup:
             past_names = {name: name for name in past_names} | {
                 name: today for name, today in space.canonical.items() if name in past_names
             }
-        self._declared = {canonical: name for name, canonical in past_names.items()}
+        self._declared = {one: name for name, canonical in past_names.items() for one in owned(canonical)}
         self._fixed = past.get("fixed", {})
+        self._predictors = set(past.get("predictors", ()))
+        self._estimators = {name: self._estimator(name) for name in space.canonical}
 
     def value(self, params: Mapping[str, Any], name: str) -> Any:
-        canonical = self._space.canonical[name]
-        declared = self._declared.get(canonical)
-        if declared is not None and declared in params:
-            return params[declared]
-        return self._fixed.get(canonical, _MISSING)  # no number and no category: its place is not known
+        names = owned(self._space.canonical[name])
+        known = [params[tuned] for one in names if (tuned := self._declared.get(one, "")) in params]
+        known += [self._fixed[one] for one in names if one in self._fixed]
+        return known[0] if known else self._estimators[name]
+
+    def _estimator(self, name: str) -> Any:
+        """The one that the past tuned, of those that today stand to choice under a name."""
+        lists = [branch[name] for branch in self._space.branches if isinstance(branch.get(name), list)]
+        found = [value for values in lists for value in values if type(value).__name__ in self._predictors]
+        # Where there is none, or several kinds: no number and no category, its place is not known.
+        return found[0] if len({identity(value) for value in found}) == 1 else _MISSING
 
     def concerns(self, params: Mapping[str, Any]) -> bool:
+        others = self._predictors - set(self._space.predictors) if self._space.predictors else ()
+        if any(isinstance(value, Mapping) and value.get("class") in others for value in params.values()):
+            return False  # where estimators stood to choice: one that today is none
         for canonical, declared in self._declared.items():
             today = self._space.fixed.get(canonical, _MISSING)
             value = params.get(declared, _MISSING)

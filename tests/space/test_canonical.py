@@ -5,12 +5,14 @@ import pytest
 from scipy.stats import loguniform, randint
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
 from sktransfer import Space, Task
+from sktransfer.archive._select import select
 from sktransfer.space.axis import UNKNOWN
 from sktransfer.space.past import encode_past
 
@@ -161,3 +163,44 @@ def test_the_past_finds_its_branch():
     codes, _ = encode_past(space, Task.from_trials(spec, trials, estimator=SVC()))
     assert space.branch_of(codes).tolist() == [1, 0]
     assert np.isfinite(codes).all()
+
+
+CHOICE = [
+    {"clf": [LogisticRegression()], "clf__C": loguniform(1e-2, 1e2)},
+    {"clf": [SVC()], "clf__C": loguniform(1e-2, 1e2), "clf__gamma": loguniform(1e-4, 1)},
+]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_estimators_to_choose_from_keep_what_each_of_them_has_learned(turned):
+    """Though they share a parameter, and whichever is named first."""
+    space = Space.parse(CHOICE[::-1] if turned else CHOICE, Pipeline([("clf", SVC())]))
+    of_svc = Task.from_trials(
+        {"C": loguniform(1e-2, 1e2), "gamma": loguniform(1e-4, 1)},
+        [({"C": 0.1, "gamma": 0.01}, 0.7), ({"C": 100.0, "gamma": 0.01}, 0.9)],
+        estimator=SVC(),
+    )
+    of_logistic = Task.from_trials(
+        {"C": loguniform(1e-2, 1e2)}, [({"C": 0.1}, 0.7)], estimator=LogisticRegression()
+    )
+    for task, estimator in ((of_svc, SVC), (of_logistic, LogisticRegression)):
+        assert not select([task], space, None, "exclude").refused
+        codes, kept = encode_past(space, task)
+        found = space.decode(codes)
+        assert len(kept) == len(task.trials)
+        assert all(type(params["clf"]) is estimator for params in found)
+        assert [params["clf__C"] for params in found] == pytest.approx([t.params["C"] for t in task.trials])
+
+
+def test_of_estimators_that_were_to_choose_from_todays_counts():
+    trials = [
+        ({"clf": LogisticRegression(), "clf__C": 0.1}, 0.7),
+        ({"clf": SVC(), "clf__C": 10.0, "clf__gamma": 0.01}, 0.9),
+    ]
+    past = Task.from_trials(CHOICE, trials, estimator=Pipeline([("clf", SVC())]))
+    for estimator, row in ((LogisticRegression(), 0), (SVC(), 1)):
+        space = Space.parse({"C": loguniform(1e-2, 1e2)}, estimator)
+        assert not select([past], space, None, "exclude").refused
+        codes, kept = encode_past(space, past)
+        assert kept.tolist() == [row]
+        assert space.decode(codes[0])["C"] == pytest.approx(trials[row][0]["clf__C"])
