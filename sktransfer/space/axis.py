@@ -48,10 +48,10 @@ def is_number(value: Any) -> bool:
     return abs(value) <= sys.float_info.max  # exact for whole numbers beyond that, too, and False for NaN
 
 
-def _numbers(values: Sequence[Any], otherwise: float) -> tuple[np.ndarray, np.ndarray]:
-    """Values as numbers, with another in the place of what is none, and which of them are."""
+def _numbers(values: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Values as numbers, with 0 in the place of what is none, and which of them are."""
     known = np.array([is_number(value) for value in values], dtype=bool)
-    v = [value if ok else otherwise for value, ok in zip(values, known, strict=True)]
+    v = [value if ok else 0.0 for value, ok in zip(values, known, strict=True)]
     return np.array(v, dtype=float), known
 
 
@@ -151,7 +151,7 @@ class Continuous:
         return "quantile"
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
-        v, known = _numbers(values, float(self.distribution.ppf(0.5)))
+        v, known = _numbers(values)
         return np.where(known, self._to_unit(v), np.nan)
 
     def _to_unit(self, v: np.ndarray) -> np.ndarray:
@@ -200,7 +200,7 @@ class Integers:
         return candidates[self.distribution.pmf(candidates) > 0].tolist()
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
-        v, known = _numbers(values, float(self.distribution.ppf(0.5)))
+        v, known = _numbers(values)
         inside = np.clip(v, self._low, self._high)
         u = self.distribution.cdf(inside) - self.distribution.pmf(np.rint(inside)) / 2
         width = self._high - self._low + 1 if self._bounded else 1.0

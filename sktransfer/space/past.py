@@ -73,7 +73,8 @@ class _Lookup:
             }
         self._declared = {one: name for name, canonical in past_names.items() for one in owned(canonical)}
         self._fixed = past.get("fixed", {})
-        self._predictors = set(past.get("predictors", ()))
+        self._predictors = list(past.get("predictors", ()))
+        self._others = [each for each in self._predictors if each not in (space.predictors or [each])]
         self._estimators = {name: self._estimator(name) for name in space.canonical}
 
     def value(self, params: Mapping[str, Any], name: str) -> Any:
@@ -90,9 +91,9 @@ class _Lookup:
         return found[0] if len({identity(value) for value in found}) == 1 else _MISSING
 
     def concerns(self, params: Mapping[str, Any]) -> bool:
-        others = self._predictors - set(self._space.predictors) if self._space.predictors else ()
-        if any(isinstance(value, Mapping) and value.get("class") in others for value in params.values()):
-            return False  # where estimators stood to choice: one that today is none
+        classes = [value.get("class") for value in params.values() if isinstance(value, Mapping)]
+        if any(each in self._others for each in classes):
+            return False  # of the estimators that stood to choice, one that today is none
         for canonical, declared in self._declared.items():
             today = self._space.fixed.get(canonical, _MISSING)
             value = params.get(declared, _MISSING)

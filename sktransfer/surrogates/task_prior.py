@@ -227,13 +227,13 @@ class TaskPrior(TaskProcesses):
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, shared=False)
-        ok = np.isfinite(target.z)
-        z, shift, scale = standardise(raise_floor(target.z))
+        ok, y = np.isfinite(target.z), raise_floor(target.z)
+        z, shift, scale = standardise(y)
         if ok.any() and np.ptp(z[ok]) == 0:  # one score has no scale: failures are worse on the past's
             scale = float(np.exp(level.log_scale))
         # Before the first success, failures have no score to be worse than.
         told = slice(None if ok.any() else 0)
-        theta, y = target.theta[told], (shift + scale * z)[told]
+        theta, y = target.theta[told], np.where(ok, y, shift + scale * z)[told]
         settings = map(float, self.learned_["settings"][1:])
         belief = Conditioned(_Prior(self._means(numbers), weights, *settings), theta, y, level)
         if not len(y) or not self.guard:
