@@ -146,14 +146,14 @@ class Progress:
 
     # -- the record ----------------------------------------------------------------------------
 
-    def finish(self, trials: Sequence[Trial], ended: bool, record: Callable[[], Task]) -> str | None:
+    def finish(self, trials: Sequence[Trial], interrupted: bool, record: Callable[[], Task]) -> str | None:
         """Append the record, then remove the journal; the id of the record, None if there is none."""
         if self._archive is None:
             return None
         try:
             if not any(trial.status == "ok" for trial in trials):
-                if ended:
-                    self._clear()  # nobody could learn from it; but one that was interrupted may be resumed
+                if not interrupted:  # which may be resumed; else nobody could learn from it
+                    self._clear()
                 return None
             if self.earlier is not None and not self.n_new and self.earlier.id in self._archive:
                 if not self._archive.readonly:

@@ -329,6 +329,4 @@ class Run:
         if self._archived or self._progress is None:
             return None
         self._archived = True
-        return self._progress.finish(
-            self.trials, complete or not interrupted, record=lambda: self.task(complete)
-        )
+        return self._progress.finish(self.trials, interrupted, record=lambda: self.task(complete))

@@ -48,14 +48,22 @@ def raise_floor(z: np.ndarray, reach: float = 2.0) -> np.ndarray:
     return np.maximum(z, median - reach * (ok.max() - median))  # NaN stays NaN
 
 
-def floored(z: np.ndarray) -> np.ndarray:
+def floored(z: np.ndarray, usual: float = 1.0) -> np.ndarray:
     """Scores with their floor raised, and failed trials one standard deviation below the worst success.
+
+    Where all successes are alike they have no such scale: `usual` is the deviation then.
 
     >>> floored(np.array([0.2, 0.4, np.nan])).round(2).tolist()
     [0.2, 0.4, 0.1]
+    >>> floored(np.array([0.2, np.nan]), usual=0.05).round(2).tolist()
+    [0.2, 0.15]
     """
-    standard, shift, scale = standardise(raise_floor(z))
-    return shift + scale * standard
+    raised = raise_floor(z)
+    standard, shift, scale = standardise(raised)
+    ok = np.isfinite(raised)
+    if ok.any() and np.ptp(standard[ok]) < 1e-6:
+        scale = usual
+    return np.where(ok, raised, shift + scale * standard)
 
 
 def copula(z: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ Parameters are matched by their canonical names. What the past did not tune has 
 had; what is not known at all sits in the middle of a scale, or is no category of ours. A trial that
 varied a category which today is fixed to another value (a linear kernel, when today's is rbf) says
 nothing about today and is left out; a number that is fixed today is no reason to leave a trial out.
+Where estimators stand to choice, a past task belongs to the one that it tuned.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from typing import ClassVar
 import numpy as np
 
 from sktransfer.encoders import ManualEncoder
-from sktransfer.scores import raise_floor, standardise
+from sktransfer.scores import floored
 from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._ensemble import TaskProcesses
 from sktransfer.surrogates._foretelling import UNTRIED, deviations, foretold, judged, kernel_weights
@@ -227,13 +227,9 @@ class TaskPrior(TaskProcesses):
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, shared=False)
-        ok, y = np.isfinite(target.z), raise_floor(target.z)
-        z, shift, scale = standardise(y)
-        if ok.any() and np.ptp(z[ok]) == 0:  # one score has no scale: failures are worse on the past's
-            scale = float(np.exp(level.log_scale))
         # Before the first success, failures have no score to be worse than.
-        told = slice(None if ok.any() else 0)
-        theta, y = target.theta[told], np.where(ok, y, shift + scale * z)[told]
+        told = slice(None if np.isfinite(target.z).any() else 0)
+        theta, y = target.theta[told], floored(target.z, usual=float(np.exp(level.log_scale)))[told]
         settings = map(float, self.learned_["settings"][1:])
         belief = Conditioned(_Prior(self._means(numbers), weights, *settings), theta, y, level)
         if not len(y) or not self.guard:
