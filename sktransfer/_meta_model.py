@@ -32,7 +32,7 @@ def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
         optimizer.tasks = loaded(optimizer.tasks)
         optimizer.learn()
         return
-    settings = _settings(surrogate, optimizer.space)
+    settings = _settings(surrogate, optimizer.space, optimizer.metric)
     stored = archive.models.get(settings, _names(optimizer.tasks))
     if stored is not None and _restored(surrogate, stored, [task.id for task in optimizer.tasks]):
         optimizer.learned = True
@@ -45,9 +45,11 @@ def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     archive.models.put(settings, names, surrogate.state())
 
 
-def is_kept(archive: Archive, surrogate: Surrogate, space: Space, tasks: Sequence[Task]) -> bool:
+def is_kept(
+    archive: Archive, surrogate: Surrogate, space: Space, tasks: Sequence[Task], metric: Sequence[str]
+) -> bool:
     """Whether there is a cached model of just these tasks, so that their records need not be read."""
-    return surrogate.trained and archive.models.has(_settings(surrogate, space), _names(tasks))
+    return surrogate.trained and archive.models.has(_settings(surrogate, space, metric), _names(tasks))
 
 
 def _names(tasks: Sequence[Task]) -> list[str]:
@@ -55,11 +57,11 @@ def _names(tasks: Sequence[Task]) -> list[str]:
     return [task.id if task.complete else f"{task.id}+{task.n_trials}" for task in tasks]
 
 
-def _settings(surrogate: Surrogate, space: Space) -> dict[str, Any]:
+def _settings(surrogate: Surrogate, space: Space, metric: Sequence[str]) -> dict[str, Any]:
     params = surrogate.get_params(deep=True)
     plain = {name: _plain(value) for name, value in sorted(params.items())}
     made_by = {"format": STATE_FORMAT, "surrogate": _class_of(surrogate), "params": plain}
-    return {**made_by, "space": space.describe()}
+    return {**made_by, "space": space.describe(), "metric": list(metric)}
 
 
 def _plain(value: Any) -> Any:

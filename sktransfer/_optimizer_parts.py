@@ -21,11 +21,9 @@ from sktransfer.acquisition import (
     sample,
     thompson,
 )
-from sktransfer.profile import DatasetProfile
 from sktransfer.space import Space
-from sktransfer.space.past import encode_past
 from sktransfer.surrogates import EncodedTask, Posterior, Region, Surrogate
-from sktransfer.task import Task, Trial
+from sktransfer.task import Trial
 
 N_DRAWN = 1024  # configurations that a Thompson draw chooses from
 
@@ -117,6 +115,11 @@ class Belief:
         return log_expected_improvement(mean, std, self.best)
 
 
+def predicted(belief: Belief | None, space: Space, params: Mapping[str, Any]) -> tuple[float, float]:
+    """Mean and standard deviation of a configuration's score, NaN without a belief."""
+    return (math.nan, math.nan) if belief is None else belief.predict(space.encode([params]))
+
+
 class Pool:
     """Configurations that can be enumerated, with their codes."""
 
@@ -191,15 +194,6 @@ def metrics_of(trials: Sequence[Trial]) -> dict[str, np.ndarray]:
     names = dict.fromkeys(name for trial in trials for name in trial.metrics)
     found = {n: np.array([trial.metrics.get(n, math.nan) for trial in trials], dtype=float) for n in names}
     return found | {"fit_time": np.array([trial.fit_time for trial in trials], dtype=float)}
-
-
-def encode_task(space: Space, task: Task) -> EncodedTask:
-    """A past task in today's coordinates."""
-    codes, kept = encode_past(space, task)
-    past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
-    trials = [task.trials[i] for i in kept]
-    metrics = metrics_of(trials) | {task.metrics[0]: scores_of(trials)}
-    return EncodedTask(codes, scores_of(trials), space.categorical, past, task.id, metrics)
 
 
 def with_trials(target: EncodedTask, codes: np.ndarray, z: np.ndarray) -> EncodedTask:

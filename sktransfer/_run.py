@@ -31,6 +31,7 @@ from sktransfer._run_parts import (
     parse_space,
     provenance,
     source,
+    tuned_metric,
     what_is_heard,
 )
 from sktransfer._threads import blas_thread
@@ -73,6 +74,7 @@ class Run:
         """Check what the user gave, before anything is evaluated."""
         search, self._n_splits = self._search, n_splits
         self.space = parse_space(search.space, search.estimator)
+        self._tuned = tuned_metric(search.estimator, search.scoring, search.refit)
         check_surrogate(search.surrogate)
         if search.resume and search.archive is None:
             raise ValueError("resume=True needs an archive to resume from, but archive=None.")
@@ -102,6 +104,7 @@ class Run:
                 self._selection.tasks,
                 profile=self._profile,
                 surrogate=surrogate,
+                metric=self._tuned,
                 random_state=seed,
             )
         self._progress.begin(seed, size)
@@ -283,7 +286,8 @@ class Run:
             return Selection((), ())
         try:
             found = self.archive.select(self.space, self._look_at_data())
-            return found if is_kept(self.archive, surrogate, self.space, found.tasks) else found.loaded()
+            kept = is_kept(self.archive, surrogate, self.space, found.tasks, self._tuned)
+            return found if kept else found.loaded()
         except Exception as error:
             warnings.warn(
                 f"{self.archive!r} could not be read ({error!r}); the search starts anew.", stacklevel=2

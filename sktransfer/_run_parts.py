@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import ParameterGrid
 
 from sktransfer._suggest_space import suggest_space
@@ -47,6 +49,30 @@ def open_archive(archive: Any) -> Archive | None:
         )
         return None
     return opened
+
+
+def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
+    """Names by which archives may know the metric that a search tunes.
+
+    Its own comes first. What an estimator scores itself by is recorded as ``"score"``.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> tuned_metric(Ridge(), None, True), tuned_metric(Ridge(), "neg_max_error", True)
+    (('r2', 'score'), ('neg_max_error',))
+    >>> tuned_metric(Ridge(), {"mine": "r2", "other": "neg_max_error"}, "mine")
+    ('mine', 'r2', 'score')
+    """
+    own = "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"
+    if scoring is None or scoring == own:
+        return tuple(dict.fromkeys((own, "score")))
+    if isinstance(scoring, str):
+        return (scoring,)
+    several = list(scoring) if isinstance(scoring, Mapping | Sequence | set) else []
+    name = refit if isinstance(refit, str) else next(iter(several), "score")
+    known_as = scoring.get(name) if isinstance(scoring, Mapping) else name
+    if not several or not isinstance(known_as, str):
+        return (name,)
+    return tuple(dict.fromkeys((name, *tuned_metric(estimator, known_as, True))))
 
 
 def busy_batch(n_workers: int, n_splits: int) -> int:

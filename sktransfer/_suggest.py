@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from sktransfer._compat import enclosing_data
 from sktransfer._meta_model import learn
-from sktransfer._run_parts import open_archive, parse_space
+from sktransfer._run_parts import open_archive, parse_space, tuned_metric
 from sktransfer._threads import blas_thread
 from sktransfer.archive._select import select
 from sktransfer.optimizer import Suggestion, TransferOptimizer
@@ -27,6 +27,7 @@ def suggest(
     n: int = 1,
     archive: Any = "auto",
     surrogate: Any = "auto",
+    scoring: Any = None,
     random_state: Any = None,
 ) -> list[Suggestion]:
     """Suggest configurations of an estimator for new data, from past tunings alone.
@@ -46,6 +47,8 @@ def suggest(
     archive : {"auto"}, path, Archive or None
         The past tunings. Those that share rows with (X, y) have no say.
     surrogate : str or Surrogate
+    scoring : str, callable, list, tuple, dict or None
+        What the score is to be, as in `TransferSearchCV`; of several metrics the first counts.
     random_state : int, RandomState instance or None
 
     Returns
@@ -65,7 +68,8 @@ def suggest(
     ({'C': 1.0}, 'nothing similar: these are the defaults')
     """
     opened = open_archive(archive)
-    return suggest_from(estimator, space, X, y, n, opened, surrogate, random_state)
+    metric = tuned_metric(estimator, scoring, True)
+    return suggest_from(estimator, space, X, y, n, opened, surrogate, metric, random_state)
 
 
 def suggest_from(
@@ -76,6 +80,7 @@ def suggest_from(
     n: int,
     archive: Any,
     surrogate: Any,
+    metric: Sequence[str],
     random_state: Any,
     own: Sequence[Task] = (),
 ) -> list[Suggestion]:
@@ -91,6 +96,7 @@ def suggest_from(
         selection.tasks,
         profile=data,
         surrogate=surrogate,
+        metric=metric,
         random_state=check_random_state(random_state).randint(2**31 - 1),
     )
     with blas_thread:

@@ -21,13 +21,14 @@ from sktransfer._optimizer_parts import (
     Proposal,
     Suggestion,
     as_seed,
-    encode_task,
     metrics_of,
+    predicted,
     scores_of,
     space_filling,
     under_way,
     with_trials,
 )
+from sktransfer._past_scores import encode_tasks
 from sktransfer._values import params_identity, to_python
 from sktransfer.acquisition import redraw
 from sktransfer.profile import DatasetProfile, profile
@@ -54,6 +55,8 @@ class TransferOptimizer:
         What is known of today's data.
     surrogate : str or Surrogate
         A name, such as ``"auto"``, ``"dist-gp"`` or ``"gp"`` (see docs/surrogates.md), or an instance.
+    metric : str or sequence of str
+        What the score is called, or may be called in archives: past tasks are judged by it if they can be.
     random_state : int, numpy RandomState or None
         The same seed and the same scores give the same proposals.
 
@@ -75,12 +78,14 @@ class TransferOptimizer:
         *,
         profile: DatasetProfile | Mapping[str, Any] | None = None,
         surrogate: str | Surrogate = "auto",
+        metric: str | Sequence[str] = "score",
         random_state: Any = None,
     ):
         self.space = Space.parse(space)
         self.profile = DatasetProfile.from_dict(profile) if isinstance(profile, Mapping) else profile
         self.surrogate = make_surrogate(surrogate)
         self.tasks = tuple(tasks)
+        self.metric = (metric,) if isinstance(metric, str) else tuple(metric)
         self._seed = as_seed(random_state)
         self.learned = False  # whether the surrogate has seen the past tasks
         self._asked = 0
@@ -92,7 +97,7 @@ class TransferOptimizer:
 
     def learn(self, warm_from: Surrogate | None = None) -> None:
         """Fit the surrogate to the past tasks, going on from an earlier one if given. `ask` does it, too."""
-        self.surrogate.fit([encode_task(self.space, task) for task in self.tasks], warm_from=warm_from)
+        self.surrogate.fit(encode_tasks(self.space, self.tasks, self.metric), warm_from=warm_from)
         self.learned = True
 
     # -- ask -----------------------------------------------------------------------------------
@@ -173,10 +178,9 @@ class TransferOptimizer:
         note = f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
         suggestions = []
         for proposal in found:
-            code = self.space.encode([proposal.params])
-            mean, std = (math.nan, math.nan) if belief is None else belief.predict(code)
             rests_on = sources, note if proposal.origin.startswith(("model", "task")) else "space-filling"
-            suggestions.append(Suggestion(proposal.params, mean, std, *rests_on))
+            foretold = predicted(belief, self.space, proposal.params)
+            suggestions.append(Suggestion(proposal.params, *foretold, *rests_on))
         return suggestions if belief is None else sorted(suggestions, key=lambda each: -each.mean)
 
     def _suggest_defaults(self, n: int, defaults: Mapping[str, Any] | None) -> list[Suggestion]:
@@ -204,12 +208,11 @@ class TransferOptimizer:
             params, origin = self._improve(members, belief, rng), "model"
         if params is None:
             params, origin = self._explore(members, rng)
-        mean, std = (math.nan, math.nan) if belief is None else belief.predict(self.space.encode([params]))
         key = params_identity(params)
         self._seen.add(key)
         self._pending[key] = params
         self._asked += 1
-        return Proposal(params, origin, mean, std)
+        return Proposal(params, origin, *predicted(belief, self.space, params))
 
     def _members(self, pool: Members | None) -> Pool | None:
         """What can be enumerated: the caller's pool, or a small finite space."""
@@ -248,19 +251,16 @@ class TransferOptimizer:
             moved = redraw(self.space, members.codes[[chosen]], probability, rng)[0]
             return members.nearest(moved, among=fresh)
         target = self._target()
-        if belief.best is None and (choices := self._first_choices(target)) is not None:
-            order = belief.ranked(choices, rng)
-            if params := self._first_new(self.space.decode(choices[order])):
+        choices = self.surrogate.first_choices(target) if belief.best is None else None
+        if choices is not None and len(choices):
+            choices = self.space.snap(np.clip(choices, 0, 1))
+            if params := self._first_new(self.space.decode(choices[belief.ranked(choices, rng)])):
                 return params
         near = target.theta[np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")[:5]]
         candidates = belief.candidates(self.space, near, rng)
         if probability:
             candidates = redraw(self.space, candidates, probability, rng)
         return self._first_new(self.space.decode(candidates))
-
-    def _first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        choices = self.surrogate.first_choices(target)
-        return None if choices is None or not len(choices) else self.space.snap(np.clip(choices, 0, 1))
 
     def _explore(self, members: Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
         """A configuration from where nothing is known."""
@@ -319,7 +319,7 @@ class TransferOptimizer:
 
     def to_task(self) -> Task:
         """The record of what has been told so far."""
-        return Task.from_trials(self.space, self._trials, self.profile)
+        return Task.from_trials(self.space, self._trials, self.profile, metrics=self.metric[:1])
 
     # -- what the surrogate sees ---------------------------------------------------------------
 

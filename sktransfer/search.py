@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from sktransfer._compat import BaseSearchCV, CallbackLevel, Interval, StrOptions, checked_cv, fit_context
 from sktransfer._run import Run
-from sktransfer._run_parts import open_archive
+from sktransfer._run_parts import open_archive, tuned_metric
 from sktransfer._suggest import suggest_from
 from sktransfer.archive import Archive
 from sktransfer.optimizer import Suggestion
@@ -214,7 +214,8 @@ class TransferSearchCV(BaseSearchCV):
         check_is_fitted(self)
         own = () if self._own_task is None else (self._own_task,)
         archive, seed = open_archive(self.archive), self.random_state
-        return suggest_from(self.estimator, self.space, X, y, n, archive, self.surrogate, seed, own)
+        metric = tuned_metric(self.estimator, self.scoring, self.refit)
+        return suggest_from(self.estimator, self.space, X, y, n, archive, self.surrogate, metric, seed, own)
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers are sent the search with every fit; the run holds the data and is no business of theirs.

@@ -51,6 +51,7 @@ HELPERS = {
     "_evaluations": "search",
     "_meta_model": "search",
     "_optimizer_parts": "optimizer",
+    "_past_scores": "optimizer",
     "_problem": "search",
     "_progress": "search",
     "_run": "search",
