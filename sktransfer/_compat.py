@@ -8,12 +8,16 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
 from sklearn.base import _fit_context as fit_context
+from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils._param_validation import Interval, StrOptions
 
 __all__ = [
@@ -26,7 +30,9 @@ __all__ = [
     "enclosing_data",
     "evaluate_by",
     "fit_context",
+    "no_word_of_failures",
     "split_arguments",
+    "tell_failures",
 ]
 
 
@@ -58,14 +64,22 @@ def evaluate_by(evaluate_candidates: Any, make: Callable[[Any], Any]) -> Any:
     return made
 
 
-def all_fits_failed(error: ValueError, n_fits: int | None = None) -> str | None:
-    """Message of the error that says that every fit failed, for `n_fits` fits; None for another error."""
-    message = str(error)
-    if not re.match(r"\s*All the \d+ fits failed", message):
-        return None
-    return (
-        message if n_fits is None else re.sub(r"All the \d+ fits", f"All the {n_fits} fits", message, count=1)
-    )
+def all_fits_failed(error: ValueError) -> bool:
+    """Whether this is the error that says that every fit failed."""
+    return re.match(r"\s*All the \d+ fits failed", str(error)) is not None
+
+
+@contextmanager
+def no_word_of_failures() -> Iterator[None]:
+    """Silence about fits that failed: `tell_failures` says it once at the end."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"\s*\d+ fits failed out of a total of", FitFailedWarning)
+        yield
+
+
+def tell_failures(fit_errors: Sequence[str | None], error_score: Any) -> None:
+    """Warn of the fits that failed, or raise if all did, in scikit-learn's words; None is a success."""
+    _warn_or_raise_about_fit_failures([{"fit_error": error} for error in fit_errors], error_score)
 
 
 def enclosing_data() -> list[Any]:

@@ -10,10 +10,9 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import joblib
 from sklearn.base import clone
 
-from sktransfer._values import describe
+from sktransfer._content import digest
 from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.space import Space
 from sktransfer.task import Task
@@ -40,14 +39,15 @@ def describe_problem(
     """
     tuned = search.refit if isinstance(search.refit, str) else None
     judged = (search.scoring, tuned, search.error_score, search.return_train_score)
+    listed = [entry for branch in space.branches for entry in branch.values() if isinstance(entry, list)]
     versions = library_versions()
     content = {
         "the data": X,
         "the target": y,
         "the fit parameters": {name: value for name, value in params.items() if value is not None},
         "the estimator": clone(search.estimator),
-        # As text, because the order of the parameters counts.
-        "the space": json.dumps(space.describe()),
+        # As text, because the order of the parameters counts; and the values, for the code of functions.
+        "the space": (json.dumps(space.describe()), listed),
         "the folds": folds,
         "the scoring": judged,
         "the surrogate": search.surrogate,
@@ -57,17 +57,7 @@ def describe_problem(
         "the version of scikit-learn": versions.get("scikit-learn"),
         "the version of sktransfer": versions.get("sktransfer"),
     }
-    return {name: _digest(value) for name, value in content.items()}
-
-
-def _digest(value: Any) -> str | None:
-    """A hash of the content, the same in every process; None if the content cannot be seen."""
-    for view in (lambda: value, lambda: describe(value)):
-        try:
-            return joblib.hash(view(), coerce_mmap=True)
-        except Exception:  # a lambda, a lock, ...: its description names it, if only in this process
-            continue
-    return None
+    return {name: digest(value, code=True) for name, value in content.items()}
 
 
 def differences(problem: dict[str, str | None], task: Task) -> frozenset[str]:

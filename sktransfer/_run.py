@@ -16,10 +16,16 @@ from numbers import Integral
 from typing import Any
 
 from joblib import effective_n_jobs
-from sklearn.exceptions import FitFailedWarning
 from sklearn.utils import check_random_state
 
-from sktransfer._compat import all_fits_failed, enclosing_data, evaluate_by, split_arguments
+from sktransfer._compat import (
+    all_fits_failed,
+    enclosing_data,
+    evaluate_by,
+    no_word_of_failures,
+    split_arguments,
+    tell_failures,
+)
 from sktransfer._evaluations import Evaluations, Rows, scores_of, trial_of
 from sktransfer._meta_model import is_kept, learn
 from sktransfer._problem import describe_problem
@@ -62,7 +68,7 @@ class Run:
         self._profile: DatasetProfile | None = None
         self._selection = Selection((), ())
         self._failed: list[tuple[int, Proposal, float]] = []  # position, proposal, seconds of a fit
-        self._failure: ValueError | None = None
+        self._fit_errors: list[str | None] = []  # of each fit, None if it went well
         self._folds: Any = None
         self.by_batches = False
         self._table: tuple | None = None
@@ -191,11 +197,11 @@ class Run:
     def evaluate_and_tell(self, evaluate_candidates: Any, batch: list[Proposal], **keywords: Any) -> None:
         """Evaluate a batch and tell the optimiser; a batch of failures is no reason to stop."""
         try:
-            self.evaluate(evaluate_candidates, batch, **keywords)
+            with no_word_of_failures():
+                self.evaluate(evaluate_candidates, batch, **keywords)
         except ValueError as error:
-            if all_fits_failed(error) is None:
+            if not all_fits_failed(error):
                 raise
-            self._failure = self._failure or error
             first = len(self.trials) - len(batch)
             for position, proposal in enumerate(batch, start=first):
                 self._failed.append((position, proposal, self.trials[position].fit_time))
@@ -210,6 +216,7 @@ class Run:
     def _report(self, proposal: Proposal, rows: Rows, is_new: bool) -> None:
         trial = trial_of(proposal.params, rows, self._tuned_metric(scores_of(rows)))
         self.trials.append(trial)
+        self._fit_errors += [row["fit_error"] for row in rows]
         self._origins.append(proposal.origin)
         self._progress.add(trial, rows, is_new, header=lambda: self._task([trial], [], False))
 
@@ -225,22 +232,14 @@ class Run:
     # -- failures ------------------------------------------------------------------------------
 
     def check_any_succeeded(self) -> None:
-        """Raise what GridSearchCV raises when every single fit failed; warn when some candidates did."""
+        """Raise what GridSearchCV raises when every single fit failed; warn when some did."""
         self.finished = True
-        if self._failure is None:
-            return
-        if len(self._failed) == len(self.trials):
-            raise ValueError(all_fits_failed(self._failure, len(self.trials) * self._n_splits)) from None
-        warnings.warn(
-            f"{len(self._failed)} of {len(self.trials)} candidates failed in every fold and count as failed. "
-            f"The first failure was:\n{self._failure}",
-            FitFailedWarning,
-            stacklevel=2,
-        )
+        tell_failures(self._fit_errors, self._search.error_score)
 
     def with_failures(self, candidates: Any, n_splits: int, out: Any, more: Any) -> tuple:
         """Put the candidates that scikit-learn gave up on back into what `_format_results` takes."""
-        self._table = (candidates, n_splits, out, more)
+        if not self.finished:
+            self._table = (candidates, n_splits, out, more)
         candidates, out = list(candidates), list(out)
         more = {key: list(values) for key, values in (more or {}).items()}
         for position, proposal, seconds in self._failed:
@@ -255,7 +254,8 @@ class Run:
         """The results, formatted once more after the last batch: it may have failed as a whole, and now
         scikit-learn may warn of scores that are not finite.
         """
-        return format_results(*self._table) if self.by_batches and self._table else results
+        table, self._table = self._table, None
+        return format_results(*table) if self.by_batches and table else results
 
     # -- the archive ---------------------------------------------------------------------------
 

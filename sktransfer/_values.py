@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from sktransfer._content import has_name, kept_digest
+
 Plain = None | bool | int | float | str | list | dict
 _PROCESS = uuid.uuid4().hex[:12]
 
@@ -49,17 +51,24 @@ def describe(value: Any) -> Plain:
         return {"object": _name_of(value)}
     # clone() keeps the parameters of an estimator, not its id: so does its description.
     params = {name: describe(item) for name, item in value.get_params(deep=False).items()}
-    return {"class": type(value).__name__, "params": params}
+    about: dict[str, Plain] = {"class": type(value).__qualname__, "params": params}
+    # One that has its own way to be cloned may keep what it was fitted to, as a FrozenEstimator does.
+    return {**about, "content": kept_digest(value)} if hasattr(value, "__sklearn_clone__") else about
 
 
 def _name_of(thing: Any) -> str:
-    """What tells this object from others, in this process and, where it has a name of its own, in any."""
-    name = getattr(thing, "__qualname__", "")
-    if name and "<" not in name:
-        return f"{getattr(thing, '__module__', '')}.{name}"
-    text = repr(thing)
-    # A lambda, or a default repr: there is no name. What is unique here must match nothing elsewhere.
-    return f"{name or type(thing).__qualname__} {_PROCESS}-{id(thing):x}" if " at 0x" in text else text
+    """What tells this object from others: a name of its own, or what it looks like and holds."""
+    if has_name(thing):
+        return f"{thing.__module__}.{thing.__qualname__}"
+    try:
+        text = repr(thing)[:200]
+    except Exception:  # of somebody else's code
+        text = ""
+    if " at 0x" in text or not text:
+        text = getattr(thing, "__qualname__", type(thing).__qualname__)
+    content = kept_digest(thing)
+    # What cannot be seen must match nothing elsewhere.
+    return f"{text} #{content[:12]}" if content else f"{text} {_PROCESS}-{id(thing):x}"
 
 
 def identity(value: Any) -> Any:

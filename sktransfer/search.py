@@ -257,6 +257,11 @@ class TransferSearchCV(BaseSearchCV):
                 warnings.filterwarnings("ignore", message="One or more of the .* scores are non-finite")
             return super()._format_results(*table)
 
+    def _select_best_index(self, refit: Any, refit_metric: str, results: dict[str, Any]) -> int:
+        """As scikit-learn, of all candidates: the last batch may have failed as a whole."""
+        results |= self._run.final_results(results, self._format_results)
+        return super()._select_best_index(refit, refit_metric, results)
+
 
 class _FixedFolds:
     """A splitter whose folds are drawn on first use and kept: all candidates meet the same ones."""

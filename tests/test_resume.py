@@ -13,6 +13,7 @@ from joblib import parallel_config
 from scipy.stats import loguniform, uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import load_iris, load_wine
+from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVC
 
@@ -89,9 +90,7 @@ def assert_same(one, other):
 def quiet(made, *data, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings(
-            "ignore", message=".*(fits failed|failed in every fold|non-finite|support sample_weight)"
-        )
+        warnings.filterwarnings("ignore", message="(?s).*(fits failed|non-finite|support sample_weight)")
         return made.fit(*(data or (X, y)), **params)
 
 
@@ -497,3 +496,68 @@ def test_a_readonly_archive_can_be_resumed_from(tmp_path):
     made = one_warning(search(Archive(tmp_path, readonly=True), resume=True))
     assert Counted.fits == 3 * 5
     assert_same(made, quiet(search(None)))
+
+
+# -- what is the same search -----------------------------------------------------------------------
+
+
+def scorer(text):
+    """A function called `score`, as a notebook's cell defines it, and defines it again."""
+    module = {"__name__": "notebook"}
+    exec(text, module)
+    return module["score"]
+
+
+class Hidden:
+    """A value that does not show what it holds."""
+
+    def __init__(self, a):
+        self.a = a
+
+    def __repr__(self):
+        return "Hidden()"
+
+    def __mul__(self, other):
+        return self.a * other
+
+    def __sub__(self, other):
+        return self.a - other
+
+    def __gt__(self, other):
+        return self.a > other
+
+
+def raised(by):
+    return lambda model, X, y: model.a + by
+
+
+EDITED = {
+    "a function": [
+        {"scoring": scorer("def score(model, X, y): return model.a")},
+        {"scoring": scorer("def score(model, X, y): return model.a - 5")},
+    ],
+    "a function it calls": [
+        {"scoring": scorer(f"def half(a): return a / {n}\ndef score(model, X, y): return half(model.a)")}
+        for n in (2, 3)
+    ],
+    "a metric": [{"scoring": make_scorer(scorer(f"def score(y, p): return {n} * len(y)"))} for n in (1, 2)],
+    "a lambda": [{"scoring": lambda m, X, y: m.a + 5}, {"scoring": lambda m, X, y: m.a + 9}],
+    "a closure": [{"scoring": raised(5)}, {"scoring": raised(9)}],
+    "a value": [{"space": {"a": [Hidden(a), Hidden(0.7)], "b": loguniform(1, 2)}} for a in (0.1, 0.2)],
+    "a class": [
+        {"estimator": type("Made", (Counted,), {"score": f})()} for f in (lambda *_: 1, lambda *_: 2)
+    ],
+}
+
+
+@pytest.mark.parametrize("case", EDITED)
+def test_what_was_edited_is_another_search(tmp_path, case):
+    one, other = EDITED[case]
+    quiet(search(tmp_path, **one))
+    Counted.fits = 0
+    same = quiet(search(tmp_path, resume=True, **one))
+    assert Counted.fits == 0
+    with pytest.warns(UserWarning, match="starts anew.*differs in the (scoring|space|estimator)"):
+        edited = search(tmp_path, resume=True, **other).fit(X, y)
+    assert Counted.fits == 3 * 7
+    assert not np.array_equal(same.cv_results_["mean_test_score"], edited.cv_results_["mean_test_score"])

@@ -22,7 +22,8 @@ PLAIN = "numpy scipy sklearn joblib pandas"
 
 # room: (rooms it may import, packages it may import)
 ROOMS = {
-    "_values": ("", "numpy"),
+    "_content": ("", "joblib"),
+    "_values": ("_content", "numpy"),
     "task": ("_values space", "numpy"),
     "space": ("_values", ARRAYS),
     "scores": ("", ARRAYS),

@@ -302,9 +302,43 @@ def test_the_last_candidates_may_fail():
                 raise RuntimeError("tired")
             return super().fit(X, y)
 
-    with pytest.warns(FitFailedWarning, match="2 of 5 candidates"):
-        fitted = search({"a": uniform(0, 0.5)}, estimator=FailsLater(), n_iter=5, cv=2).fit(X, y)
-    assert np.isnan(scores(fitted)).tolist() == [False] * 3 + [True] * 2
+    def fit(**params):
+        FailsLater.calls, made = 0, {"estimator": FailsLater(), "n_iter": 5, "cv": 2} | params
+        with pytest.warns(FitFailedWarning, match="4 fits failed out of a total of 10"):
+            return search({"a": uniform(0, 0.5)}, **made).fit(X, y)
+
+    assert np.isnan(scores(fit())).tolist() == [False] * 3 + [True] * 2
+    seen = []
+    fit(refit=lambda results: seen.append(len(results["params"])) or 0)
+    assert seen == [5]  # as in GridSearchCV, all of them
+    generous = fit(refit=False, error_score=5.0)
+    assert generous.best_index_ == 3 and generous.best_score_ == 5.0
+
+
+def test_one_warning_of_a_fold_that_always_fails():
+    class NeedsFirst(Picky):
+        def fit(self, X_, y_):
+            if not (X_[0] == X[0]).all():
+                raise RuntimeError(f"not without the first, and a={self.a < 0.25}")
+            return super().fit(X_, y_)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = search({"a": uniform(0, 0.5)}, estimator=NeedsFirst(), n_iter=6, cv=KFold(3), refit=False)
+        made.fit(X, y)
+    [warning] = [str(w.message) for w in caught if issubclass(w.category, FitFailedWarning)]
+    assert "6 fits failed out of a total of 18" in warning
+    assert "a=True" in warning and "a=False" in warning
+
+
+def test_the_error_names_every_reason():
+    class Fussy(Picky):
+        def fit(self, X, y):
+            raise RuntimeError("too small" if self.a < 0.5 else "too large")
+
+    with pytest.raises(ValueError, match="All the 16 fits failed") as caught:
+        search({"a": uniform(0, 1)}, estimator=Fussy(), n_iter=8, cv=2).fit(X, y)
+    assert "too small" in str(caught.value) and "too large" in str(caught.value)
 
 
 def test_all_fits_failing_is_the_error_of_grid_search():

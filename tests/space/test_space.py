@@ -1,13 +1,14 @@
 """`Space`: what it accepts, how it encodes, and what it refuses."""
 
-from functools import partial
+from functools import partial, wraps
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import sparse, stats
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold, ParameterGrid
 from sklearn.svm import SVC
@@ -286,6 +287,43 @@ def test_what_cannot_be_told_by_its_name_is_still_told_apart():
     assert len({float(space.encode({"f": value})[0]) for value in values}) == len(values)
     assert all(space.decode(space.encode({"f": value}))["f"] is value for value in values)
     assert len({params_identity({"f": value}) for value in values}) == len(values)
+
+
+class Kernel:
+    """Two of them look alike, and are not."""
+
+    def __init__(self, gamma):
+        self.gamma = gamma
+
+    def __repr__(self):
+        return "Kernel()"
+
+    def between(self, one, other):
+        return self.gamma * one @ other
+
+
+def frozen(labels):
+    return FrozenEstimator(LogisticRegression().fit([[0.0], [1.0]], labels))
+
+
+def test_what_looks_alike_is_told_apart_by_what_it_holds():
+    one, two = Kernel(0.1), Kernel(0.2)
+    kinds = [type("Kind", (), {"__module__": "elsewhere", "__qualname__": f"{name}.Kind"}) for name in "AB"]
+    wrapped = [wraps(max)(lambda x: x), wraps(max)(lambda x: -x)]
+    values = [one, two, one.between, two.between, frozen([0, 1]), frozen([1, 0]), *wrapped]
+    values += [sparse.csr_array(np.eye(500)), 2 * sparse.csr_array(np.eye(500)), *(kind() for kind in kinds)]
+    space = Space.parse({"f": values})
+    assert space.size == len(values)
+    assert all(space.decode(space.encode({"f": value}))["f"] is value for value in values)
+    assert params_identity({"f": Kernel(0.1)}) == params_identity({"f": one})
+
+
+def test_a_value_that_cannot_be_shown():
+    class Broken:
+        def __repr__(self):
+            raise RuntimeError
+
+    assert Space.parse({"f": [Broken(), None]}).size == 2
 
 
 def test_a_share_and_a_count_are_two_values():
