@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sktransfer._evaluations import Rows, rows_from_plain, rows_to_plain
@@ -50,7 +51,6 @@ class Progress:
         self._known: dict[frozenset, list[Any]] = defaultdict(list)
         self._journal: Any = None
         self._writes = False  # whether the journal can be written to
-        self._warned = False
 
     # -- an earlier run ------------------------------------------------------------------------
 
@@ -141,8 +141,13 @@ class Progress:
                 self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
+        if self._writes:
+            warnings.warn(
+                f"The trials cannot be noted in {self._archive!r} while the search runs: "
+                f"{str(error).rstrip('.')}. They are added when it ends; one that is killed will lose them.",
+                stacklevel=3,
+            )
         self._writes = False
-        self._warn(error)
 
     # -- the record ----------------------------------------------------------------------------
 
@@ -150,38 +155,42 @@ class Progress:
         """Append the record, then remove the journal; the id of the record, None if there is none."""
         if self._archive is None:
             return None
+        contained = not any(self._known.values())  # what was not asked for is in the earlier journal only
         try:
             if not any(trial.status == "ok" for trial in trials):
                 if not interrupted:  # which may be resumed; else nobody could learn from it
-                    self._clear()
+                    self._clear(contained)
                 return None
             if self.earlier is not None and not self.n_new and self.earlier.id in self._archive:
-                if not self._archive.readonly:
-                    self._archive.running.discard(self.earlier.id)  # killed between record and journal
+                self._clear(contained=True)  # killed between record and journal, perhaps
                 return self.earlier.id  # all of it is there already
-            id = self._archive.append(record())
-            self._clear()
+            id = self._append(record())
+            self._clear(contained)
             return id
         except Exception as error:
-            self._warn(error)  # what is in the journal is not lost
+            warnings.warn(  # what is in the journal is not lost
+                f"The trials could not be added to {self._archive!r}: {str(error).rstrip('.')}. "
+                "The search itself is not affected; give `archive` a writable directory, or None.",
+                stacklevel=3,
+            )
             return None
 
-    def _clear(self) -> None:
+    def _append(self, record: Task) -> str:
+        assert self._archive is not None
+        try:
+            return self._archive.append(record)
+        except ValueError:
+            if record.resume is None:
+                raise
+            # The results of a million folds are more than a record holds: the trials are what counts.
+            return self._archive.append(replace(record, resume=None))
+
+    def _clear(self, contained: bool) -> None:
         if self._journal is not None:
             self._journal.remove()
         assert self._archive is not None
-        contained = not any(self._known.values())  # what was not asked for is in the journal only
         if self.earlier is not None and contained and not self._archive.readonly:
             self._archive.running.discard(self.earlier.id)  # if that was a journal
-
-    def _warn(self, error: Exception) -> None:
-        if not self._warned:
-            self._warned = True
-            warnings.warn(
-                f"The trials could not be added to {self._archive!r}: {str(error).rstrip('.')}. "
-                "The search itself is not affected; give `archive` a writable directory, or None.",
-                stacklevel=4,
-            )
 
 
 # A record may have been edited by anybody, and its fields can be anything.

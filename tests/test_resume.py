@@ -444,12 +444,15 @@ def test_the_message_of_an_error_is_not_kept(tmp_path):
 # -- disks that fail -------------------------------------------------------------------------------
 
 
-def one_warning(made):
+NOTED, ADDED = "cannot be noted in", "could not be added to"
+
+
+def warned(made, *words):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made.fit(X, y)
-    [warning] = caught
-    assert "could not be added" in str(warning.message)
+    for warning, word in zip(caught, words, strict=True):
+        assert word in str(warning.message)
     return made
 
 
@@ -466,7 +469,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", full)
-    made = one_warning(search(tmp_path))
+    made = warned(search(tmp_path), NOTED, ADDED)
     assert_same(made, search(None).fit(X, y))
     assert made.task_id_ is None
     assert record.read_bytes() == before
@@ -477,7 +480,7 @@ def test_a_full_disk(tmp_path, monkeypatch):
 
 def test_a_directory_that_is_removed_while_running(tmp_path):
     Counted.on_fit = lambda model: Counted.fits == 9 and shutil.rmtree(tmp_path / "past")
-    made = one_warning(search(tmp_path / "past"))
+    made = warned(search(tmp_path / "past"), NOTED)
     assert_same(made, quiet(search(None)))
     assert len(Archive(tmp_path / "past")[made.task_id_].trials) == 7  # the record is made all the same
 
@@ -488,14 +491,51 @@ def test_a_directory_that_cannot_be_written(tmp_path, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.mkdir", refused)  # root may write anywhere, also in the tests
-    assert_same(one_warning(search(tmp_path / "past")), quiet(search(None)))
+    assert_same(warned(search(tmp_path / "past"), NOTED, ADDED), quiet(search(None)))
 
 
 def test_a_readonly_archive_can_be_resumed_from(tmp_path):
     interrupted(search(tmp_path), 8, killed=True)
-    made = one_warning(search(Archive(tmp_path, readonly=True), resume=True))
+    made = warned(search(Archive(tmp_path, readonly=True), resume=True), ADDED)
     assert Counted.fits == 3 * 5
     assert_same(made, quiet(search(None)))
+
+
+@pytest.fixture
+def small_files(monkeypatch):
+    """As if a few hundred numbers were as many as a file may hold."""
+    monkeypatch.setattr("sktransfer.archive._reader.MAX_NUMBERS", 400)
+    monkeypatch.setattr("sktransfer.archive._journal.MAX_VALUES", 1600)
+
+
+def test_a_record_that_is_too_large_is_kept_without_its_folds(tmp_path, small_files):
+    made = quiet(search(tmp_path, n_iter=20, cv=8))
+    [record] = Archive(tmp_path)
+    assert record.id == made.task_id_ and len(record.trials) == 20 and record.resume is None
+
+
+def test_a_journal_stays_readable(tmp_path, small_files):
+    interrupted(search(tmp_path, n_iter=20, cv=8), 8 * 15, killed=True)
+    [task] = Archive(tmp_path).running.tasks()
+    assert len(task.trials) == 15
+    folds = [each is not None for each in task.resume["folds"]]
+    assert folds == sorted(folds, reverse=True) and 0 < sum(folds) < 15
+    resumed = quiet(search(tmp_path, n_iter=20, cv=8, resume=True))
+    assert Counted.fits == 8 * (20 - sum(folds))
+    assert_same(resumed, quiet(search(None, n_iter=20, cv=8)))
+
+
+def test_a_full_journal_takes_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("sktransfer.archive._journal.MAX_VALUES", 800)
+    interrupted(search(tmp_path, n_iter=50), 3 * 45, killed=True)
+    [task] = Archive(tmp_path).running.tasks()
+    assert 0 < len(task.trials) < 45
+
+
+def test_nothing_left_to_do_leaves_nothing_behind(tmp_path):
+    ids = {quiet(search(tmp_path, resume=True)).task_id_ for _ in range(4)}
+    assert len(ids) == len(Archive(tmp_path)) == 1
+    assert not [*(tmp_path / "running").iterdir()]
 
 
 # -- what is the same search -----------------------------------------------------------------------

@@ -33,7 +33,11 @@ JOURNAL_FORMAT = 1
 SUFFIX = ".jsonl"
 MAX_BYTES = 24 * 2**20
 MAX_VALUES = 600_000
-"""Values in one file, counted before anything is made of them: ten thousand candidates have 400,000."""
+"""Values in one file, counted before anything is made of them: ten thousand candidates have 400,000.
+
+Half of both is for the results of single folds. Where they are more, candidates are noted without them, and
+evaluated again when the search is taken up.
+"""
 
 _DIGEST_BYTES = 8
 
@@ -55,12 +59,19 @@ class Journal:
         self._waiting = [_line(header)] * 2
         self._made = False
         self._n = 0
+        self._bytes, self._values = (sum(map(size, self._waiting)) for size in (len, _count_values))
 
     def add(self, trial: Trial, folds: Any) -> None:
         """Put a finished candidate, with the results of each of its folds, into the next `sync`."""
         record: dict[str, Any] = task_to_record(Task((trial,), {}))
         [plain] = record["trials"]
-        self._waiting.append(_line({"n": self._n, "trial": plain, "folds": folds}))
+        for kept, share in ((folds, 0.5), (None, 1.0)):
+            line = _line({"n": self._n, "trial": plain, "folds": kept})
+            n_bytes, n_values = self._bytes + len(line), self._values + _count_values(line)
+            if n_bytes <= share * MAX_BYTES and n_values <= share * MAX_VALUES:  # else nobody would read it
+                self._waiting.append(line)
+                self._bytes, self._values = n_bytes, n_values
+                break
         self._n += 1
 
     def sync(self) -> None:
@@ -218,9 +229,13 @@ def _read(path: Path) -> bytes:
         raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
     if not data:  # killed before the first word: as good as not there
         raise FileNotFoundError(path)
-    if sum(map(data.count, (b",", b"[", b"{"))) > MAX_VALUES:
+    if _count_values(data) > MAX_VALUES:
         raise RecordError(path, f"it holds more than {MAX_VALUES} values, which no journal does")
     return data
+
+
+def _count_values(data: bytes) -> int:
+    return sum(map(data.count, (b",", b"[", b"{")))
 
 
 def _without_trials(task: Task) -> dict[str, Any]:
