@@ -25,6 +25,9 @@ from sktransfer.space import Space
 from sktransfer.surrogates import EncodedTask, Posterior, Region, Surrogate
 from sktransfer.task import Trial
 
+REACH = 10.0
+"""In widths of the space: what lies farther outside lies no farther. Some write 1e200 for no limit at all."""
+
 N_DRAWN = 1024  # configurations that a Thompson draw chooses from
 
 
@@ -205,6 +208,16 @@ def with_trials(target: EncodedTask, codes: np.ndarray, z: np.ndarray) -> Encode
         z=np.concatenate([target.z, z]),
         metrics={name: np.append(values, unknown) for name, values in target.metrics.items()},
     )
+
+
+def told_code(space: Space, params: Mapping[str, Any]) -> np.ndarray:
+    """Code of a configuration from outside; a ValueError if it has no place in the space."""
+    code = space.encode(params)
+    if np.isnan(code).any():
+        names = [name for name, u in zip(space.column_names(), code, strict=True) if np.isnan(u)]
+        values = ", ".join(f"{name}={params[name]!r}" for name in names if name is not None)
+        raise ValueError(f"{values} has no place in the space, where that is a number.")
+    return np.clip(code, -REACH, 1 + REACH)
 
 
 def under_way(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sktransfer._optimizer_parts import metrics_of, scores_of
+from sktransfer._optimizer_parts import REACH, metrics_of, scores_of
 from sktransfer.profile import DatasetProfile
 from sktransfer.scores import raise_floor, standardise
 from sktransfer.space import Space
@@ -66,6 +66,7 @@ def _encode(space: Space, task: Task) -> EncodedTask:
     past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
     trials = [task.trials[i] for i in kept]
     metrics = metrics_of(trials) | {task.metrics[0]: scores_of(trials)}
+    codes = np.clip(codes, -REACH, 1 + REACH)
     return EncodedTask(codes, scores_of(trials), space.categorical, past, task.id, metrics)
 
 

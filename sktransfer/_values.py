@@ -39,6 +39,8 @@ def describe(value: Any) -> Plain:
     ([50, 10], 'SVC')
     """
     value = to_python(value)
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return {"object": f"int {value}"}  # a record holds 64 bits
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Mapping):

@@ -25,6 +25,7 @@ from sktransfer._optimizer_parts import (
     predicted,
     scores_of,
     space_filling,
+    told_code,
     under_way,
     with_trials,
 )
@@ -87,8 +88,7 @@ class TransferOptimizer:
         self.tasks = tuple(tasks)
         self.metric = (metric,) if isinstance(metric, str) else tuple(metric)
         self._seed = as_seed(random_state)
-        self.learned = False  # whether the surrogate has seen the past tasks
-        self._asked = 0
+        self.learned, self._asked = False, 0  # whether the past was looked at; trials asked for
         self._seen: set[frozenset] = set()
         self._pending: dict[frozenset, dict[str, Any]] = {}
         self._trials: list[Trial] = []
@@ -145,7 +145,7 @@ class TransferOptimizer:
         X, y : array-like or None
             The new data; None asks for the data of this optimiser's own profile.
         n : int
-            How many configurations, best first.
+            How many configurations, best first; of a finite space at most all.
         defaults : dict or None
             What to suggest first where nothing in the past is similar.
 
@@ -164,7 +164,7 @@ class TransferOptimizer:
             raise ValueError(f"n={n!r} must be at least 1.")
         if not self.learned:
             self.learn()
-        data = self.profile if X is None else profile(X, y, keep="sample")
+        n, data = min(n, self.space.size or n), self.profile if X is None else profile(X, y, keep="sample")
         fresh = TransferOptimizer(self.space, self.tasks, profile=data, random_state=self._seed)
         fresh.surrogate, fresh.learned = self.surrogate, True
         similarity = fresh.similarity()
@@ -310,7 +310,7 @@ class TransferOptimizer:
         params = {name: to_python(value) for name, value in params.items()}
         seconds = math.nan if cost is None else float(cost)
         trial = Trial.make(params, score, fit_time=seconds, metrics=dict(metrics or {}))
-        code = self.space.encode(params)
+        code = told_code(self.space, params)
         # Told as 3.0, or with more digits, what the space calls 3: it is the same configuration.
         self._seen |= {params_identity(params), params_identity(self.space.decode(code))}
         self._pending = under_way(self.space, self._pending, told=code)

@@ -59,6 +59,9 @@ class Trial:
         score = float(score)
         ok = facts.pop("status", "ok") == "ok" and math.isfinite(score)
         plain = {name: describe(value) for name, value in params.items()}
+        if unnamed := [name for name in facts.get("metrics", ()) if not isinstance(name, str)]:
+            raise TypeError(f"A metric must have a name, not {unnamed[0]!r}.")
+        facts["metrics"] = {name: float(value) for name, value in facts.get("metrics", {}).items()}
         return cls(plain, score if ok else math.nan, status="ok" if ok else "failed", **facts)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import loguniform, poisson, randint, uniform
 
-from sktransfer import Space, Task, TransferOptimizer
+from sktransfer import Archive, Space, Task, TransferOptimizer
 from sktransfer._optimizer_parts import Pool
 from sktransfer._values import params_identity
 from sktransfer.profile import profile
@@ -349,3 +349,56 @@ def test_one_trial_is_no_plateau(surrogate):
     optimizer.tell({"a": 0.4, "b": 0.5}, 0.0)
     optimizer.learn()
     assert optimizer._belief() is not None
+
+
+# -- what cannot be told ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [None, "1", np.nan, np.inf])
+def test_a_value_without_a_place_is_refused(bad):
+    optimizer = TransferOptimizer({"C": loguniform(1e-3, 1e3), "n": [1, 2, 3]}, random_state=0)
+    for score in (0.1, 0.5, 0.3, 0.2, 0.4):
+        optimizer.tell(*optimizer.ask(), score)
+    with pytest.raises(ValueError, match=r"C=.* has no place in the space"):
+        optimizer.tell({"C": bad, "n": 1}, 0.1)
+    assert len(optimizer.to_task().trials) == 5
+    assert optimizer.ask()
+
+
+@pytest.mark.parametrize("metrics", [{"m": "x"}, {"m": None}, {3: 0.1}])
+def test_a_metric_that_is_none_is_refused(metrics):
+    optimizer = TransferOptimizer({"C": loguniform(1e-3, 1e3)}, random_state=0)
+    with pytest.raises((TypeError, ValueError)):
+        optimizer.tell({"C": 1.0}, 0.1, metrics=metrics)
+    assert not optimizer.to_task().trials
+
+
+@pytest.mark.parametrize("surrogate", ["auto", "gp"])
+def test_a_value_far_outside_does_not_end_the_model(surrogate):
+    space = {"a": uniform(0, 1)}
+    past = [
+        Task.from_trials({"a": [0.2, 0.5, 0.8]}, [({"a": a}, -abs(a - 0.5)) for a in (0.2, 0.5, 0.8, 1e300)])
+        for _ in range(12)
+    ]
+    optimizer = TransferOptimizer(space, past, surrogate=surrogate, random_state=0)
+    optimizer.tell({"a": 1e300}, -1e3)
+    for _ in range(5):
+        [params] = optimizer.ask()
+        optimizer.tell(params, -abs(params["a"] - 0.5))
+    assert optimizer.propose()[0].origin.startswith(("model", "task"))
+
+
+def test_no_more_suggestions_than_the_space_has():
+    found = TransferOptimizer({"C": [1, 2, 3]}, random_state=0).suggest(n=6, defaults={"C": 1.0})
+    assert sorted(each.params["C"] for each in found) == [1, 2, 3]
+
+
+def test_whole_numbers_beyond_a_machine_word(tmp_path):
+    optimizer = TransferOptimizer({"seed": [1, 2**70, 3**60]}, random_state=0)
+    for params in optimizer.ask(3):
+        optimizer.tell(params, float(params["seed"] == 2**70))
+    archive = Archive(tmp_path)
+    archive.append(optimizer.to_task())
+    [task] = archive
+    again = TransferOptimizer({"seed": [1, 2**70, 3**60]}, [task], surrogate="warm-start", random_state=0)
+    assert again.ask() == [{"seed": 2**70}]
