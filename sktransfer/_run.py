@@ -38,6 +38,7 @@ from sktransfer._run_parts import (
     provenance,
     source,
     tuned_metric,
+    usual_errors,
     what_is_heard,
 )
 from sktransfer._threads import blas_thread
@@ -168,7 +169,7 @@ class Run:
         if self.optimizer is None:
             return self.grid_batch(slice(done, done + n))
         try:
-            with blas_thread:
+            with blas_thread, usual_errors():
                 if not self.optimizer.learned:
                     learn(self.optimizer, self.archive)
                     if self._search.verbose and self.optimizer.surrogate.transfers:

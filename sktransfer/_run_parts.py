@@ -75,6 +75,11 @@ def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys((name, *tuned_metric(estimator, known_as, True))))
 
 
+def usual_errors() -> Any:
+    """A context with numpy's own settings: an underflow that the user wants raised is none of the model's."""
+    return np.errstate(divide="warn", over="warn", invalid="warn", under="ignore")
+
+
 def busy_batch(n_workers: int, n_splits: int) -> int:
     """The smallest batch whose fits keep at least four fifths of the workers' time in use.
 

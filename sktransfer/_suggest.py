@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 
 from sktransfer._compat import enclosing_data
 from sktransfer._meta_model import learn
-from sktransfer._run_parts import open_archive, parse_space, tuned_metric
+from sktransfer._run_parts import open_archive, parse_space, tuned_metric, usual_errors
 from sktransfer._threads import blas_thread
 from sktransfer.archive._select import select
 from sktransfer.optimizer import Suggestion, TransferOptimizer
@@ -99,7 +99,7 @@ def suggest_from(
         metric=metric,
         random_state=check_random_state(random_state).randint(2**31 - 1),
     )
-    with blas_thread:
+    with blas_thread, usual_errors():
         learn(optimizer, archive)
         return optimizer.suggest(n=n, defaults=_defaults(clone(estimator), parsed))
 

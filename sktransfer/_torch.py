@@ -27,12 +27,18 @@ torch_thread = Shared(_limit_torch)
 
 @contextlib.contextmanager
 def single_thread() -> Iterator[None]:
-    """Run torch, and the BLAS below numpy and scipy, on one thread.
+    """Run torch, and the BLAS below numpy and scipy, on one thread, and torch's optimisers on the CPU.
 
-    Where nothing but torch is at work `torch_thread` is enough.
+    Where nothing but torch is at work, and nothing is optimised, `torch_thread` is enough.
     """
-    with torch_thread, blas_thread:
+    elsewhere = torch.get_default_device().type != "cpu"
+    with torch_thread, blas_thread, torch.device("cpu") if elsewhere else contextlib.nullcontext():
         yield
+
+
+def eye(n: int) -> torch.Tensor:
+    """The unit matrix, wherever the user's own tensors go."""
+    return torch.eye(n, dtype=torch.float64, device="cpu")
 
 
 def tensor(array: Any) -> torch.Tensor:

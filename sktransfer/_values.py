@@ -23,12 +23,13 @@ _PROCESS = uuid.uuid4().hex[:12]
 
 
 def to_python(value: Any) -> Any:
-    """Unwrap numpy scalars; anything else is returned as it is.
+    """Unwrap numpy scalars, but moments, which Python has no equal of; anything else is returned as it is.
 
     >>> to_python(np.float64(0.5)), to_python((1, None))
     (0.5, (1, None))
     """
-    return value.item() if isinstance(value, np.generic) else value
+    unwrapped = isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64))
+    return value.item() if unwrapped else value
 
 
 def describe(value: Any) -> Plain:

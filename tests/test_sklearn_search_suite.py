@@ -17,7 +17,6 @@ NAME = "sklearn_test_search_on_transfer_search"
 
 # test -> why it cannot hold
 EXCEPTIONS = {
-    "test_predict_proba_disabled": "it searches the empty space {}, which is an error here",
     "test_search_with_2d_array": "it expects the very draws of RandomizedSearchCV's random stream",
 }
 

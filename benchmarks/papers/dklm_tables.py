@@ -40,7 +40,7 @@ PAST = ["DKLM", "FSBO", "ablr", "copula-gp", "rgpe", "tst"]
 ALONE = ["DKLM (RI)", "dngo", "bohamiann"]
 OURS = ["warm-start", "box", "copula-ts", "common-surface", "multi-gp", "multi-blr", "scot"]
 OTHERS = [*PAST, *ALONE, *OURS]
-MOST_SEEDS = 3  # of the others
+MOST_SEEDS = 5  # of the others
 QUICK_METHODS = ["dklm", "fsbo", "rgpe", "gp", "deep-gp", "random"]
 
 

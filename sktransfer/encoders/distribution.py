@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sktransfer._torch import tensor
+from sktransfer._torch import eye, tensor
 from sktransfer.encoders._network import Network
 from sktransfer.encoders.base import Encoder
 
@@ -31,7 +31,7 @@ def conditional_embedding(phi_x: torch.Tensor, phi_y: torch.Tensor, ridge: torch
     Equal to Phi_y' (Phi_x Phi_x' + ridge I)^-1 Phi_x, which would invert an s by s matrix.
     """
     gram = phi_x.mT @ phi_x
-    gram = gram + ridge * torch.eye(gram.shape[-1], dtype=gram.dtype)
+    gram = gram + ridge * eye(gram.shape[-1])
     return torch.linalg.solve(gram, phi_x.mT @ phi_y).mT
 
 

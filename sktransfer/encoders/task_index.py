@@ -57,7 +57,7 @@ class TaskIndex(Encoder):
         return profile if isinstance(profile, int) else None
 
     def embed(self, inputs: Sequence[Any], rng: np.random.Generator | None = None) -> torch.Tensor:
-        return self.vectors_[torch.tensor(list(inputs), dtype=torch.long)]
+        return self.vectors_[list(inputs)]
 
     def basis(self, profile: Any) -> str:
         return "trials alone"

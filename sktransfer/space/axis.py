@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from scipy.stats import rv_discrete
 
 from sktransfer._values import identity, to_python
 
@@ -181,12 +182,54 @@ class Continuous:
         return np.clip(u, 0, 1)
 
 
+class _Table:
+    """An endless discrete distribution up to where little is left of it, as a table of its masses.
+
+    scipy looks for a quantile of most of them step by step, from an end: in the tail of a Zipf distribution
+    for ever, and in all of the machine's memory.
+    """
+
+    _LONGEST = 2**16
+
+    def __init__(self, distribution: Any):
+        low = int(distribution.support()[0])
+        v = np.arange(low, low + self._LONGEST)
+        shares = np.cumsum(mass := distribution.pmf(v))
+        n = int(np.searchsorted(shares, 1 - _TAIL)) + 1
+        self._low, self._mass = low, mass[:n] / mass[:n].sum()
+        self._ends = np.cumsum(self._mass)
+
+    def support(self) -> tuple[int, int]:
+        return self._low, self._low + len(self._mass) - 1
+
+    def pmf(self, v: Any) -> np.ndarray:
+        place = np.asarray(v, dtype=float) - self._low
+        inside = (place >= 0) & (place < len(self._mass)) & (place == np.rint(place))
+        return np.where(inside, self._mass[np.where(inside, place, 0).astype(int)], 0.0)
+
+    def cdf(self, v: Any) -> np.ndarray:
+        place = np.floor(np.asarray(v, dtype=float)) - self._low
+        known = np.clip(place, 0, len(self._ends) - 1).astype(int)
+        return np.where(place < 0, 0.0, self._ends[known])
+
+    def ppf(self, q: Any) -> np.ndarray:
+        return self._low + np.minimum(np.searchsorted(self._ends, q), len(self._ends) - 1)
+
+
+def _is_slow(distribution: Any) -> bool:
+    """Whether its quantiles are looked for step by step, and there is no end to them."""
+    low, high = distribution.support()
+    family = type(getattr(distribution, "dist", None))
+    return bool(np.isfinite(low) and np.isinf(high) and getattr(family, "_ppf", 0) is rv_discrete._ppf)
+
+
 class Integers:
     """A discrete distribution; a value lies in the middle of the probability mass it owns."""
 
     categorical = False
 
     def __init__(self, distribution: Any):
+        distribution = _Table(distribution) if _is_slow(distribution) else distribution
         self.distribution = distribution
         self._low, self._high = (float(bound) for bound in distribution.support())
         self._bounded = bool(np.isfinite([self._low, self._high]).all())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from sktransfer._values import Plain, describe
@@ -93,6 +93,8 @@ def check_names(branches: Sequence[Mapping[str, Any]], estimator: Any) -> None:
                 continue
             if any(_takes(owner, parameter, branch[name]) for owner in owners):
                 continue
+            if name in _names_with_new_steps(branch, known, estimator):
+                continue
             options = known | {
                 f"{path}__{option}" for owner in owners for option in owner.get_params(deep=False) if path
             }
@@ -101,6 +103,16 @@ def check_names(branches: Sequence[Mapping[str, Any]], estimator: Any) -> None:
             raise ValueError(
                 f"Invalid parameter {name!r} in the space for estimator {type(estimator).__name__}. {hint}"
             )
+
+
+def _names_with_new_steps(branch: Mapping[str, Any], known: Container[str], estimator: Any) -> set[str]:
+    """Names that the estimator has with the lists of (name, estimator) in the branch, such as ``steps``."""
+    found: set[str] = set()
+    for name, values in branch.items():
+        for value in values if isinstance(values, list) and name in known else ():
+            if isinstance(value, (list, tuple)) and any(isinstance(step, (list, tuple)) for step in value):
+                found |= set(copy.copy(estimator).set_params(**{name: value}).get_params(deep=True))
+    return found
 
 
 def _takes(owner: Any, parameter: str, values: Any) -> bool:

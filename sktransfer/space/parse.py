@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer._values import Plain, describe, to_python
+from sktransfer._values import Plain, describe, identity, to_python
 from sktransfer.space.axis import Axis, Categorical, Continuous, Integers, Ordered, is_ordered
 
 Branch = dict[str, Any]
+N_DRAWS = 1000
+MOST_VALUES = 10_000  # of a list that are told
 
 
 def parse_branches(space: Any) -> list[Branch]:
@@ -27,10 +29,10 @@ def parse_branches(space: Any) -> list[Branch]:
             f"space must be a dict or a list of dicts, got {space!r} ({type(space).__name__}); "
             "for example {'C': loguniform(1e-3, 1e3), 'kernel': ['rbf', 'poly']}."
         )
-    if not space or not any(space):
+    if not space:
         raise ValueError(
-            f"space is empty: {space!r}. Name at least one parameter, "
-            "for example {'C': loguniform(1e-3, 1e3)}."
+            f"space is empty: {space!r}. Give it a dict, for example {{'C': loguniform(1e-3, 1e3)}}; "
+            "an empty one stands for the estimator as it is."
         )
     return [_parse_branch(branch) for branch in space]
 
@@ -51,6 +53,10 @@ def _parse_values(name: Any, values: Any) -> Any:
                 f"space[{name!r}] must be one-dimensional, got an array of shape {values.shape}."
             )
         values = list(values)
+    elif not isinstance(values, Sequence) and callable(getattr(values, "tolist", None)):
+        values = values.tolist()  # a Series or an Index
+    elif callable(getattr(values, "rvs", None)) and not callable(getattr(values, "ppf", None)):
+        values = _draws(values)
     if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
         if len(values) == 0:
             raise ValueError(f"space[{name!r}] is empty: {values!r}. Give it at least one value.")
@@ -73,6 +79,13 @@ def _parse_values(name: Any, values: Any) -> Any:
     if np.isnan(bounds).any():
         raise ValueError(f"space[{name!r}] is a distribution without a support; check its parameters.")
     return values
+
+
+def _draws(distribution: Any) -> list[Any]:
+    """What can only be drawn from stands for the different ones of a thousand draws, each time the same."""
+    rng = np.random.RandomState(0)
+    drawn = [distribution.rvs(random_state=rng) for _ in range(N_DRAWS)]
+    return list({identity(value): value for value in drawn}.values())
 
 
 def is_list(values: Any) -> bool:
@@ -112,7 +125,8 @@ def _make_axis(entries: list[Any]) -> Axis:
 def describe_values(values: Any) -> dict[str, Plain]:
     """One entry of the space as plain data."""
     if is_list(values):
-        return {"values": describe(values)}
+        every = -(-len(values) // MOST_VALUES)  # of a range of a million some will do
+        return {"values": describe(values[::every])}
     family = getattr(getattr(values, "dist", values), "name", type(values).__name__)
     return {
         "distribution": str(family),

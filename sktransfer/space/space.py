@@ -53,7 +53,8 @@ class Space:
         self._axes, self.names, self._places = parse.make_axes(branches)
         self._offset = int(len(branches) > 1)
         self.n_columns = self._offset + len(self._axes)
-        self.categorical = np.array([True] * self._offset + [axis.categorical for axis in self._axes])
+        kinds = [True] * self._offset + [axis.categorical for axis in self._axes]
+        self.categorical = np.array(kinds, dtype=bool)
         self.canonical = canonical.canonical_names(branches, estimator)
         self.fixed = canonical.fixed_values(estimator, self.canonical)
         self.predictors = canonical.predictors(branches, estimator)
@@ -142,7 +143,7 @@ class Space:
         points becomes a space-filling set of configurations.
         """
         codes = np.empty_like(cube, dtype=float)
-        branch = _cell(cube[:, 0], len(self.branches))
+        branch = self.branch_of(cube)
         for rows, column, axis, own in self._active_cells(branch):
             u = cube[rows, column]
             codes[rows, column] = axis.snap(u) if own is None else own[_cell(u, len(own))]

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
+from sktransfer._torch import eye, tensor
 from sktransfer.surrogates._gp_core import LogNormal
 
 
@@ -44,12 +45,11 @@ class LinearRegression:
     ):
         N, D = Phi.shape[-2:]
         self._Phi, self._z, self._alpha, self._beta = Phi, z, alpha, beta
-        self._n = torch.full(alpha.shape, float(N), dtype=Phi.dtype) if n is None else n
+        self._n = alpha.new_full(alpha.shape, float(N)) if n is None else n
         self._dual = N <= D if dual is None else dual
         self._r = (beta / alpha)[..., None, None]
         square = Phi @ Phi.mT if self._dual else Phi.mT @ Phi
-        eye = torch.eye(square.shape[-1], dtype=Phi.dtype)
-        self._L = torch.linalg.cholesky(eye + self._r * square)
+        self._L = torch.linalg.cholesky(eye(square.shape[-1]) + self._r * square)
         right = z[..., None] if self._dual else Phi.mT @ z[..., None]
         self._e = torch.linalg.solve_triangular(self._L, right, upper=False)[..., 0]
 
@@ -88,7 +88,7 @@ def fit_precisions(Phi: torch.Tensor, z: torch.Tensor, alpha: LogNormal, beta: L
     medians = np.log([alpha.median, beta.median])
 
     def value_and_gradient(h: np.ndarray) -> tuple[float, np.ndarray]:
-        h_t = torch.tensor(h, dtype=Phi.dtype, requires_grad=True)
+        h_t = tensor(h).clone().requires_grad_()
         loss = LinearRegression(Phi, z, *torch.exp(h_t)).loss()
         loss = loss - alpha.log_density(h_t[0]) - beta.log_density(h_t[1])
         (gradient,) = torch.autograd.grad(loss, h_t)

@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-from sktransfer._torch import single_thread, tensor, torch_thread
+from sktransfer._torch import eye, single_thread, tensor, torch_thread
 from sktransfer.surrogates._gp_gradient import value_and_gradient
 
 _JITTER = 1e-9
@@ -115,7 +115,7 @@ def negative_log_posterior(
     n = len(z)
     r2 = squares @ torch.exp(-2 * h[:-2])
     K = torch.exp(h[-2]) * KERNELS[kernel](r2)
-    K = K + (torch.exp(h[-1]) + _JITTER) * torch.eye(n, dtype=K.dtype)
+    K = K + (torch.exp(h[-1]) + _JITTER) * eye(n)
     return -(log_likelihood(K, z) + priors.log_density(h))
 
 
@@ -201,9 +201,7 @@ class GaussianProcess:
         self._weights = torch.exp(-2 * tensor(h[:-2]))
         self._signal, self._noise = float(np.exp(h[-2])), float(np.exp(h[-1]))
         with torch_thread:
-            K = self._covariance(tensor(X), tensor(X)) + (self._noise + _JITTER) * torch.eye(
-                len(X), dtype=torch.float64
-            )
+            K = self._covariance(tensor(X), tensor(X)) + (self._noise + _JITTER) * eye(len(X))
             self._L = torch.linalg.cholesky(K)
             self._a = torch.cholesky_solve(tensor(z)[:, None], self._L)[:, 0]
             log_det = torch.log(torch.diagonal(self._L)).sum()
@@ -257,9 +255,9 @@ class GaussianProcess:
 
 def _factor(K: torch.Tensor, scale: float) -> torch.Tensor:
     """Cholesky factor of a covariance, with as much on its diagonal as rounding makes necessary."""
-    eye = torch.eye(len(K), dtype=K.dtype)
+    unit = eye(len(K))
     for jitter in (1e-8, 1e-6, 1e-4):
-        L, failed = torch.linalg.cholesky_ex(K + jitter * scale * eye)
+        L, failed = torch.linalg.cholesky_ex(K + jitter * scale * unit)
         if not failed:
             return L
     return torch.diag(torch.diagonal(K).clamp_min(0).sqrt())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from sktransfer._torch import tensor, torch_thread
+from sktransfer._torch import eye, tensor, torch_thread
 from sktransfer.surrogates._gp_core import KERNELS, differences, scaled_distances
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates._training import train
@@ -136,8 +136,8 @@ class TaskGPs:
             L = torch.linalg.cholesky(K + torch.diag_embed(own * noise + (1 - own)))
             self._a = torch.cholesky_solve(tensor(z)[..., None], L)[..., 0]
             # The inverse of the factor: predictions are then products of matrices, several times faster.
-            eye = torch.eye(L.shape[-1], dtype=L.dtype)
-            self._whiten = torch.linalg.solve_triangular(L, eye.expand_as(L), upper=False)
+            unit = eye(L.shape[-1]).expand_as(L)
+            self._whiten = torch.linalg.solve_triangular(L, unit, upper=False)
 
     def take(self, numbers: np.ndarray) -> TaskGPs:
         """Some of the processes, without the padding that these do not need."""
@@ -190,6 +190,6 @@ class TaskGPs:
             points = tensor(theta)[None]
             joint = self._covariance(points, points) - white @ white.mT
             jitter = _DRAW_JITTER * torch.exp(self._h[:, -2])[:, None, None]
-            root = torch.linalg.cholesky(joint + jitter * torch.eye(len(theta), dtype=joint.dtype))
+            root = torch.linalg.cholesky(joint + jitter * eye(len(theta)))
             noise = tensor(rng.standard_normal((len(self), n, len(theta))))
             return (self._a[:, None, :] @ k.mT + noise @ root.mT).numpy()

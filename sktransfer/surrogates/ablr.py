@@ -205,7 +205,7 @@ class ABLR(MetaSurrogate):
         weights = [self.trained_[name] for name in sorted(self.trained_)]
         Phi = forward(x, weights[: 2 * len(self.layers)], activate_last=True)
         shared = weights[2 * len(self.layers) :]
-        mean = forward(Phi, shared)[..., 0] if shared else torch.zeros(Phi.shape[:-1], dtype=Phi.dtype)
+        mean = forward(Phi, shared)[..., 0] if shared else Phi.new_zeros(Phi.shape[:-1])
         return Phi, mean
 
     def _features_at(self, theta: np.ndarray, c: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:

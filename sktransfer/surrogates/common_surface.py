@@ -30,7 +30,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sktransfer._torch import single_thread, tensor
+from sktransfer._torch import eye, single_thread, tensor
 from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates._conditioned import Conditioned
 from sktransfer.surrogates._data_features import NAMES, DataFeatures, known
@@ -206,7 +206,7 @@ class CommonSurface(MetaSurrogate):
         theta, owner = tensor(past.theta[rows]), past.owner[rows]
         K = self._gram(theta, theta, self._between(owner, owner))
         noise = torch.exp(own["noise"]) + _JITTER
-        value = -log_likelihood(K + noise * torch.eye(len(rows), dtype=K.dtype), tensor(past.z[rows]))
+        value = -log_likelihood(K + noise * eye(len(rows)), tensor(past.z[rows]))
         priors = default_priors(past.theta.shape[1])
         log_prior = (
             priors.lengthscale.log_density(own["theta"])
@@ -317,7 +317,7 @@ class _Surface:
         self._alike: list = [0.0, 1.0] if model.kernel == "mkl" else [tensor(alike[owner])]
         with single_thread():
             K = model._gram(self._theta, self._theta, model._between(owner, owner))
-            self._L = torch.linalg.cholesky(K + (self.noise + _JITTER) * torch.eye(len(rows), dtype=K.dtype))
+            self._L = torch.linalg.cholesky(K + (self.noise + _JITTER) * eye(len(rows)))
             self._a = torch.cholesky_solve(tensor(past.z[rows])[:, None], self._L)[:, 0]
         self._anchors: tuple[np.ndarray, torch.Tensor] | None = None
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sktransfer._torch import tensor, torch_thread
+from sktransfer._torch import eye, tensor, torch_thread
 from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood, scaled_distances
 from sktransfer.surrogates._joint import JointSurrogate
 from sktransfer.surrogates.base import EncodedTask
@@ -131,10 +131,10 @@ class DistGP(JointSurrogate):
         self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
     ) -> torch.Tensor:
         # (n, m) indicators: the gradient of a product is quicker than that of a gather
-        tasks = torch.eye(len(psi), dtype=psi.dtype)[torch.from_numpy(owner)]
+        tasks = eye(len(psi))[torch.from_numpy(owner)]
         C = self._config_kernel(theta, theta) * (tasks @ self._task_kernel(psi, psi) @ tasks.T)
         noise = torch.exp(self.trained_["noise"]) + _JITTER
-        K = torch.exp(self.trained_["signal"]) * C + noise * torch.eye(len(z), dtype=z.dtype)
+        K = torch.exp(self.trained_["signal"]) * C + noise * eye(len(z))
         return -log_likelihood(K, z - self.trained_["mean"])
 
     def _penalty(self) -> torch.Tensor:
@@ -193,7 +193,7 @@ class DistGP(JointSurrogate):
             between = self._task_kernel(psi, psi)[owner][:, owner]
             K = torch.exp(self.trained_["signal"]) * self._config_kernel(theta, theta) * between
             noise = torch.exp(self.trained_["noise"]) + _JITTER
-            self._factor = rows, torch.linalg.cholesky(K + noise * torch.eye(len(rows), dtype=K.dtype))
+            self._factor = rows, torch.linalg.cholesky(K + noise * eye(len(rows)))
         return self._factor[1]
 
     def _telling(self, alike: np.ndarray) -> np.ndarray:

@@ -273,7 +273,7 @@ class DKLM(MetaSurrogate):
             return self.alone_.posterior(target)
         z, shift, scale = self._standard(target)
         inputs = self.inputs_ if self.meta else Inputs.of(target.theta, target.categorical)
-        trials = Trials(tensor(inputs(target.theta)), tensor(z), torch.ones(len(z), dtype=torch.float64))
+        trials = Trials(tensor(inputs(target.theta)), tensor(z), tensor(np.ones(len(z))))
         with single_thread():
             start = self.trained_ if self.meta else self._initial(inputs.width)
             wanted = self.meta and len(z) and (self.prior or self.guard)
