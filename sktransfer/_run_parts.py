@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import warnings
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from sklearn.model_selection import ParameterGrid
 
 from sktransfer._suggest_space import suggest_space
 from sktransfer.archive import Archive, check_overlap
+from sktransfer.archive._remote import is_remote
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import check_keep
 from sktransfer.space import Space
@@ -35,6 +38,7 @@ def open_archive(archive: Any) -> Archive | None:
     opened = archive if archive is None or isinstance(archive, Archive) else Archive(archive)
     if opened is None:
         return None
+    opened = _anchored(opened)
     check_keep(opened.keep)
     check_overlap(opened.overlap)
     try:
@@ -49,6 +53,16 @@ def open_archive(archive: Any) -> Archive | None:
         )
         return None
     return opened
+
+
+def _anchored(archive: Archive) -> Archive:
+    """The same archive, wherever the working directory moves to while the search is at work."""
+    path = os.fspath(archive.path)
+    if path == "auto" or path.startswith("~") or is_remote(path):
+        return archive
+    anchored = copy(archive)
+    anchored.path = os.path.abspath(path)
+    return anchored
 
 
 def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:

@@ -56,7 +56,9 @@ def describe(value: Any) -> Plain:
     params = {name: describe(item) for name, item in value.get_params(deep=False).items()}
     about: dict[str, Plain] = {"class": type(value).__qualname__, "params": params}
     # One that has its own way to be cloned may keep what it was fitted to, as a FrozenEstimator does.
-    return {**about, "content": kept_digest(value)} if hasattr(value, "__sklearn_clone__") else about
+    way = next((cls for cls in type(value).__mro__ if "__sklearn_clone__" in vars(cls)), None)
+    usual = way is None or way.__name__ == "BaseEstimator"
+    return about if usual else {**about, "content": kept_digest(value)}
 
 
 def _name_of(thing: Any) -> str:

@@ -41,11 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if options.run not in (_merge, _import) and options.archive != "auto":
                 _say_if_missing(options.archive)
             result, lines, code = options.run(archive, options)
-        _say(json.dumps(_jsonable(result), allow_nan=False) if options.json else "\n".join(lines))
+        if options.json:
+            lines = [json.dumps(_jsonable(result), allow_nan=False)]
+        _say("\n".join(map(_printable, lines)))
     except (OSError, KeyError, ValueError, TypeError, ImportError) as error:
         # The text of a KeyError is its repr.
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"error: {text}", file=sys.stderr)
+        print(f"error: {_printable(str(text))}", file=sys.stderr)
         return MISTAKE
     return code
 
@@ -63,8 +65,17 @@ def _say(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def _printable(line: str) -> str:
+    """A record may be a stranger's: nothing in it is to clear the screen, or to make up a line.
+
+    >>> _printable("SVC\\x1b[2J")
+    'SVC\\\\x1b[2J'
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+
+
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {_printable(str(message))}", file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -156,3 +157,11 @@ def test_no_archive_yet(run, tmp_path):
     said = f"warning: There is no archive at {tmp_path / 'new'} yet.\n"
     assert run("ls", on=tmp_path / "new") == (0, "The archive is empty.\n", said)
     assert not (tmp_path / "new").exists()
+
+
+def test_a_stranger_cannot_write_to_the_screen(run, tmp_path):
+    task = Task.from_trials({"C": [1]}, [({"C": 1}, 0.9)], id="a")
+    Archive(tmp_path).append(replace(task, created="\x1b[2J2020\nfake  2020  SVC  3 trials  best 1"))
+    code, out, _ = run("ls", on=tmp_path)
+    assert code == 0 and "\x1b" not in out and out.count("\n") == 1
+    assert "\\x1b[2J2020\\nfake" in out

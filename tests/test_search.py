@@ -921,3 +921,16 @@ def test_a_user_who_wants_underflows_raised(monkeypatch):
         made = search(space, estimator=SVC(), n_iter=6, cv=2, archive=Archive(starter=True))
         origins = made.fit(*make_classification(80, random_state=0)).cv_results_["origin"]
     assert all(origin.startswith(("model", "task")) for origin in origins)
+
+
+def test_a_working_directory_that_changes(tmp_path, monkeypatch):
+    class Wanderer(Picky):
+        def fit(self, X, y):
+            os.chdir(tmp_path / "elsewhere")
+            return super().fit(X, y)
+
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    search({"a": uniform(0, 0.5)}, estimator=Wanderer(), n_iter=3, cv=2, archive="past").fit(X, y)
+    assert len(Archive(tmp_path / "past")) == 1
+    assert not [*(tmp_path / "elsewhere").iterdir()]

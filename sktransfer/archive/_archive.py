@@ -81,6 +81,8 @@ class Archive(Upkeep):
         overlap: float | str = "exclude",
         starter: bool | None = None,
     ) -> None:
+        if path == "":
+            raise ValueError("An archive needs a path; '.' is the working directory, None stands for none.")
         self.path = path
         self.keep = keep
         self.readonly = readonly
@@ -324,17 +326,20 @@ class Archive(Upkeep):
         if there is not None and not is_record_of(there, record):
             raise ValueError(f"There is another record of this id: {file}. A record is never overwritten.")
         if there is None:
-            self._write(task.id, data)
+            try:
+                self._write(task.id, data, new=True)
+            except FileExistsError:  # since we looked
+                raise ValueError(f"There is another record of this id: {file}. It was kept.") from None
             with contextlib.suppress(Exception):  # a cache: the record is there
                 note(self._directory(), written, file)
         return task.id
 
-    def _write(self, id: str, data: bytes) -> None:
+    def _write(self, id: str, data: bytes, new: bool = False) -> None:
         """Put the bytes of a record in their place."""
         file, remote = self._file(id), self._remote()
         if remote is not None:
             remote.write(file.name, data)
-        _files.write(file, data)
+        _files.write(file, data, new)
 
     def _check_writable(self) -> None:
         if self.readonly:

@@ -81,12 +81,15 @@ def dump(record: Plain) -> bytes:
     return _checksum.seal(pickle.dumps(_checksum.with_place(record), protocol=4))
 
 
-def write(path: Path, data: bytes) -> None:
-    """Write a file that nobody sees before it is complete and safe on disk."""
+def write(path: Path, data: bytes, new: bool = False) -> None:
+    """Write a file that nobody sees before it is complete and safe on disk.
+
+    With `new` it is a FileExistsError if another is there, even if that came this very moment.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         refuse_link(path.parent)
-        write_aside(path, data)
+        write_aside(path, data, new)
     except PermissionError as error:
         raise PermissionError(
             error.errno,
@@ -106,7 +109,7 @@ def refuse_link(folder: Path) -> None:
         )
 
 
-def write_aside(path: Path, data: bytes) -> None:
+def write_aside(path: Path, data: bytes, new: bool = False) -> None:
     """Write a file under another name, and give it its own when it is complete and safe on disk."""
     aside = path.with_name(f".{path.stem}.{os.getpid()}-{uuid.uuid4().hex}.tmp")
     try:
@@ -114,11 +117,26 @@ def write_aside(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(aside, path)
+        if not new or not _named(aside, path):
+            os.replace(aside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             aside.unlink()
         raise
+
+
+def _named(aside: Path, path: Path) -> bool:
+    """Give a file a name that nothing has yet; False where the file system cannot do that."""
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        raise
+    except (OSError, NotImplementedError):
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "It is there already", str(path)) from None
+        return False
+    aside.unlink()
+    return True
 
 
 def sync_directory(directory: Path) -> None:

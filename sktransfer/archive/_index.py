@@ -112,7 +112,8 @@ def heads(directory: Path) -> Iterator[tuple[str, Head | RecordError]]:
     if len(_known) >= MAX_DIRECTORIES:
         _known.clear()
     _known[key] = found
-    _settled[key] = changed if not n_bad and now() - changed > SETTLED else -1
+    # A folder that is not there yet, or not any more, is never settled.
+    _settled[key] = changed if changed and not n_bad and now() - changed > SETTLED else -1
     _news[key] = n_new, parts
 
 

@@ -128,7 +128,7 @@ class Journals:
         """The journals by the id of their task, sorted."""
         try:
             names = os.listdir(self.directory)
-        except (FileNotFoundError, NotADirectoryError):
+        except (FileNotFoundError, NotADirectoryError, PermissionError):  # records are read all the same
             return {}
         ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
         return {id: self.directory / (id + SUFFIX) for id in sorted(filter(is_id, ids))}

@@ -10,6 +10,9 @@ from sklearn.metrics import get_scorer_names
 from sktransfer._values import Plain
 
 UNDATED = "1970-01-01T00:00:00+00:00"  # of a record whose owner keeps its date to himself
+_NO_STEP = ("passthrough", "drop")
+_PARAMETERS = {"estimator", "final_estimator", "regressor", "classifier", "transformer", "kernel"}
+"""Parameters of scikit-learn that take an estimator; what else does is a step."""
 _PUBLIC = ("sklearn.", "numpy.", "scipy.", "builtins.")
 _NO_ROWS: dict[str, Any] = {
     "fingerprint": [],
@@ -79,7 +82,12 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
     The names of classes stay: they are what a past tuning is found by.
     """
     space = record["space"]
-    own = {name: f"{canonical.partition('@')[0]}" for name, canonical in space["canonical"].items()}
+    own = {name: canonical.partition("@")[0] for name, canonical in space["canonical"].items()}
+    # A step that is searched itself has no class to go by.
+    steps = [name for name in own if _is_searched_step(name, space)]
+    for number, name in enumerate(steps, start=1):
+        owner, dot, _ = own[name].rpartition(".")
+        own[name] = f"{owner}{dot}step {number}"
     taken: dict[str, int] = {}
     for name, canonical in own.items():
         # Two SVCs in one pipeline: without their steps a number tells them apart.
@@ -93,7 +101,10 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
         **record,
         "space": {
             **space,
-            "branches": [_renamed(branch, own) for branch in space["branches"]],
+            "branches": [
+                {own.get(name, name): _hidden_entry(entry) for name, entry in branch.items()}
+                for branch in space["branches"]
+            ],
             "canonical": {own[name]: own[name] for name in space["canonical"]},
             "fixed": {name.partition("@")[0]: _hidden(value) for name, value in space["fixed"].items()},
         },
@@ -113,14 +124,40 @@ def _renamed(params: dict[str, Any], own: dict[str, str]) -> dict[str, Any]:
     return {own.get(name, name): _hidden(value) for name, value in params.items()}
 
 
+def _is_searched_step(name: str, space: dict[str, Any]) -> bool:
+    if name.rpartition("__")[2] in _PARAMETERS:
+        return False
+    values = [value for b in space["branches"] for value in b.get(name, {}).get("values", ())]
+    return any(value in _NO_STEP or (isinstance(value, dict) and "class" in value) for value in values)
+
+
+def _hidden_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """A list of values of the space; a distribution has nothing to hide."""
+    return {**entry, "values": _hidden(entry["values"])} if "values" in entry else entry
+
+
 def _hidden(value: Plain) -> Any:
-    """A described value, without the names of somebody's own functions and objects."""
+    """A described value, without the names of somebody's own functions, objects, steps and labels."""
     if isinstance(value, list):
-        return [_hidden(item) for item in value]
+        return [
+            [f"step {number}", *map(_hidden, item[1:])] if _is_step(item) else _hidden(item)
+            for number, item in enumerate(value, start=1)
+        ]
     if not isinstance(value, dict):
         return value
     name = value.get("object")
     if isinstance(name, str) and not name.startswith(_PUBLIC):
         # The same name gives the same stand-in: what was equal stays equal.
         return {"object": "object " + hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}
-    return {key: _hidden(item) for key, item in value.items()}
+    if name is not None:
+        return value
+    if "class" in value and isinstance(value.get("params"), dict):
+        return {**value, "params": {key: _hidden(item) for key, item in value["params"].items()}}
+    return {f"key {number}": _hidden(value[key]) for number, key in enumerate(sorted(value), start=1)}
+
+
+def _is_step(value: Any) -> bool:
+    """Whether it is a name and an estimator, as pipelines have them."""
+    if not isinstance(value, list) or len(value) < 2 or not isinstance(value[0], str):
+        return False
+    return value[1] in _NO_STEP or (isinstance(value[1], dict) and "class" in value[1])

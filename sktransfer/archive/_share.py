@@ -129,9 +129,11 @@ def export(archive: Any, file: str | os.PathLike[str], **choices: bool) -> int:
     tasks = list(archive)
     if len(tasks) > MAX_RECORDS:
         raise ValueError(f"One file holds up to {MAX_RECORDS} records, and there are {len(tasks)}.")
-    target = Path(os.path.abspath(os.path.expanduser(file)))
+    target = Path(os.path.realpath(os.path.expanduser(file)))  # a link stays a link
     if target.is_dir():
         raise IsADirectoryError(f"An archive is exported to a file, but {target} is a directory.")
+    if target.exists() and not target.is_file():  # it would be replaced by one: /dev/null, too
+        raise OSError(f"An archive is exported to a file, and {target} is another thing.")
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as content:
         for task in tasks:
@@ -182,7 +184,7 @@ def _unpacked(content: zipfile.ZipFile, path: Path) -> Iterator[tuple[Path, byte
     for member in content.infolist():
         name = member.filename.removeprefix(_FOLDER)
         place = path / name  # for messages only; that the id is the plain name is checked by the reader
-        if not member.filename.startswith(_FOLDER) or "/" in name or "\\" in name:
+        if not name or not member.filename.startswith(_FOLDER) or "/" in name or "\\" in name:
             continue
         yield place, _bytes(content, member)
 

@@ -75,19 +75,15 @@ def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
             read_record(file)
         except FileNotFoundError:  # removed by somebody since
             continue
-        except NewerFormatError as error:  # in order, only not for this version
-            yield file, error.reason, False
         except RecordError as error:
-            yield file, error.reason, True
+            yield file, error.reason, _is_bad(error)
     for file in Journals(directory / "running").files().values():
         try:
             read_journal(file)
         except FileNotFoundError:  # the fit has ended since
             continue
-        except NewerFormatError as error:
-            yield file, error.reason, False
         except RecordError as error:
-            yield file, error.reason, True
+            yield file, error.reason, _is_bad(error)
     for file in _listed(directory / "models"):
         if file.suffix == ".npz" and file.name[0] != "." and not is_sound_model(file):
             yield file, "it is not a sound model", True
@@ -95,6 +91,11 @@ def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
         for file in _listed(directory / folder):
             if _LEFT.fullmatch(file.name) and _age(file) > STALE_SECONDS:
                 yield file, "it was left by a writer that was stopped", True
+
+
+def _is_bad(error: RecordError) -> bool:
+    """Whether it is the file's fault: not where it is for a later version, or out of reach for the moment."""
+    return not isinstance(error, NewerFormatError) and not isinstance(error.__cause__, OSError)
 
 
 def _age(file: Path) -> float:

@@ -1,8 +1,11 @@
 """The archive as its user sees it: append, read, and be told what is wrong."""
 
 import copy
+import errno
 import math
+import os
 import pickle
+import shutil
 import subprocess
 import sys
 import warnings
@@ -217,3 +220,35 @@ def test_readonly(archive, make_task):
         with pytest.raises(PermissionError, match="readonly: nothing can be written"):
             write()
     assert len(archive) == 1
+
+
+def test_two_records_of_one_id_at_once(archive, make_task, monkeypatch):
+    """Both see that there is none; the second to write must not take the first one's place."""
+    one, other = (replace(make_task(), id="same", created=f"2020-01-0{n}") for n in (1, 2))
+    monkeypatch.setattr("sktransfer.archive._archive.find", lambda archive, id: None)
+    archive.append(one)
+    with pytest.raises(ValueError, match="It was kept"):
+        archive.append(other)
+    assert archive["same"].created == one.created
+
+
+def test_where_files_cannot_have_two_names(archive, make_task, monkeypatch):
+    def unsupported(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", unsupported)
+    archive.append(make_task())
+    assert len(archive) == 1
+
+
+def test_no_path_at_all():
+    with pytest.raises(ValueError, match="needs a path"):
+        Archive("")
+
+
+def test_a_folder_that_comes_and_goes(archive, make_task):
+    for _ in range(3):
+        archive.append(make_task())
+        assert len(archive.select().tasks) == 1
+        shutil.rmtree(archive.path)
+        assert not archive.select().tasks

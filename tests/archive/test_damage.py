@@ -1,5 +1,6 @@
 """Damage of every kind: never an exception, never a wrong score, at most that record lost."""
 
+import errno
 import os
 import warnings
 from dataclasses import replace
@@ -195,3 +196,32 @@ def test_a_record_damaged_after_it_was_listed(tmp_path, make_task):
 def test_append_does_not_depend_on_the_index(archive, make_task, monkeypatch):
     monkeypatch.setattr("sktransfer.archive._archive.note", lambda *_: 1 / 0)
     assert archive.append(make_task(id="one")) == "one"
+
+
+@pytest.mark.parametrize("reader", ["_reader._read_bytes", "_journal.Path.open"])
+def test_what_cannot_be_read_just_now_is_not_moved(archive, make_task, monkeypatch, reader):
+    def busy(*_, **__):
+        raise OSError(errno.EIO, "Input/output error")
+
+    archive.append(make_task())
+    journal = archive.running.start(make_task())
+    journal.sync()
+    with monkeypatch.context() as patch:
+        patch.setattr(f"sktransfer.archive.{reader}", busy)
+        findings = archive.verify(repair=True)
+    assert findings and all(found.moved is None and "cannot be read" in found.problem for found in findings)
+    assert not archive.verify()
+
+
+def test_journals_that_cannot_be_listed_hide_no_record(archive, make_task, monkeypatch):
+    listdir = os.listdir
+
+    def refused(folder):
+        if str(folder).endswith("running"):
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return listdir(folder)
+
+    archive.append(make_task())
+    monkeypatch.setattr(os, "listdir", refused)
+    assert len(list(archive)) == len(archive.select().tasks) == 1
+    assert not archive.verify()

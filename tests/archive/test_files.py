@@ -83,6 +83,7 @@ def test_writer_stopped_before_the_rename(archive, make_task, monkeypatch, error
         raise error
 
     with monkeypatch.context() as patch:
+        patch.setattr(os, "link", stop)
         patch.setattr(os, "replace", stop)
         with pytest.raises(type(error)):
             archive.append(make_task(id="one"))
@@ -91,7 +92,7 @@ def test_writer_stopped_before_the_rename(archive, make_task, monkeypatch, error
 
 
 def append_and_die(archive, task):
-    os.replace = lambda *_: os._exit(9)
+    os.link = lambda *_: os._exit(9)
     archive.append(task)
 
 
@@ -111,13 +112,13 @@ def test_writer_killed_before_the_rename(archive, make_task):
 
 def test_data_are_safe_before_the_name_is_there(archive, make_task, monkeypatch):
     calls = []
-    fsync, replace = os.fsync, os.replace
+    fsync, link = os.fsync, os.link
     monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), fsync(file)))
-    monkeypatch.setattr(os, "replace", lambda *names: (calls.append("replace"), replace(*names)))
+    monkeypatch.setattr(os, "link", lambda *names: (calls.append("link"), link(*names)))
     archive.append(make_task())
-    assert calls[:2] == ["fsync", "replace"]
+    assert calls[:2] == ["fsync", "link"]
     if os.name == "posix":
-        assert calls == ["fsync", "replace", "fsync"]  # the second for the directory
+        assert calls == ["fsync", "link", "fsync"]  # the second for the directory
 
 
 def test_directory_that_cannot_be_written(archive, make_task, monkeypatch):

@@ -11,8 +11,10 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
 from sktransfer.archive import Archive, _files, _share
@@ -158,6 +160,46 @@ def test_export_without_names(telling, tmp_path, other):
     (found,) = other.select(Space.parse({"C": [1, 10]}, SVC())).tasks
     assert found.id == task.id
     assert found.best.params["SVC.kernel"] == record["space"]["branches"][0]["SVC.kernel"]["values"][0]
+
+
+def test_export_without_names_of_steps_and_labels(archive, tmp_path):
+    inner = Pipeline([("secret_inner", StandardScaler())])
+    pipeline = Pipeline([("secret_scaler", StandardScaler()), ("secret_model", SVC())])
+    spec = {
+        "secret_scaler": [inner, MinMaxScaler(), "passthrough"],
+        "secret_model": [SVC(class_weight={"secret_label": 2}), LogisticRegression()],
+    }
+    space = Space.parse(spec, pipeline)
+    trials = [(params, 0.5) for params in space.grid()]
+    archive.append(Task.from_trials(space, trials))
+    _, record = exported(archive, tmp_path / "a.zip", names=False)
+    assert "secret" not in json.dumps(record)
+    assert record["space"]["branches"][0].keys() == {"Pipeline.step 1", "Pipeline.step 2"}
+    scaler, model = (record["trials"][0]["params"][f"Pipeline.step {n}"] for n in (2, 1))
+    assert scaler["params"]["steps"][0][0] == "step 1"
+    assert model["params"]["class_weight"] == {"key 1": 2}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none")
+def test_export_replaces_no_pipe_and_follows_a_link(archive, make_task, tmp_path):
+    archive.append(make_task())
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="another thing"):
+        archive.export(tmp_path / "pipe")
+    (tmp_path / "link.zip").symlink_to(tmp_path / "real.zip")
+    archive.export(tmp_path / "link.zip")
+    assert (tmp_path / "link.zip").is_symlink() and (tmp_path / "real.zip").stat().st_size
+
+
+def test_an_export_that_was_packed_anew(archive, make_task, tmp_path, other):
+    archive.append(make_task())
+    archive.export(tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as old, zipfile.ZipFile(tmp_path / "b.zip", "w") as new:
+        new.writestr("tasks/", b"")
+        for name in old.namelist():
+            new.writestr(name, old.read(name))
+    received = other.import_(tmp_path / "b.zip")
+    assert len(received.added) == 1 and not received.refused
 
 
 def test_export_without_times(telling, tmp_path, other):
