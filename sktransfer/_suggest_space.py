@@ -26,6 +26,11 @@ COVERED = 0.9  # share of the good values that a range must hold; the others are
 WIDER = 0.1  # what a range gets at each end, of the width that was searched
 EFFECT = 0.02  # share of a data set's differences that a parameter must explain, in the mean
 _BINS = 4
+_SERVES = {  # a parameter -> another, and the values of it with which it has a meaning
+    "gamma": ("kernel", {"rbf", "poly", "sigmoid"}),
+    "p": ("metric", {"minkowski"}),
+    "learning_rate_init": ("solver", {"sgd", "adam"}),
+}
 
 
 def suggest_space(estimator: Any) -> dict[str, Any]:
@@ -61,6 +66,8 @@ def suggest_space(estimator: Any) -> dict[str, Any]:
     >>> bool(low <= 1 <= high)
     True
     """
+    if isinstance(estimator, type):
+        raise TypeError(f"suggest_space takes an estimator, not a class: {estimator.__name__}().")
     path, owner = predictor(estimator)
     starter, name = Starter(starter_folder()), type(owner).__name__
     advice = "Write a space, for example {'C': loguniform(1e-3, 1e3)}."
@@ -111,9 +118,15 @@ def learned_space(tasks: Sequence[Task], own: Mapping[str, Any]) -> dict[str, An
     chosen = {
         name: axis.around(_good(columns[name], scores), own.get(name))
         for name, axis in axes.items()
-        if effects[name] >= enough
+        if effects[name] >= enough and _serves(name, own)
     }
     return {name: values for name, values in chosen.items() if values is not None}
+
+
+def _serves(name: str, own: Mapping[str, Any]) -> bool:
+    """Whether a parameter has any effect beside the estimator's others: a precomputed kernel has no gamma."""
+    other, values = _SERVES.get(name, ("", set()))
+    return other not in own or (isinstance(own[other], str) and own[other] in values)
 
 
 def _is_variant(branch: Mapping[str, Any], own: Mapping[str, Any]) -> bool:

@@ -13,6 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
 from sktransfer import Archive, Space, Task, TransferSearchCV, profile, suggest_space
+from sktransfer._suggest_space import _serves
 from sktransfer.archive._starter import pack
 
 BRANCHES = [
@@ -125,6 +126,32 @@ def test_the_variant_that_the_estimator_is_counts():
     assert list(space) == ["C"]
     low, high = space["C"].support()
     assert 1 <= low < 100 < high
+
+
+@pytest.mark.parametrize("kernel", ["precomputed", lambda A, B: A @ B.T])
+def test_what_has_no_effect_is_not_searched(kernel):
+    assert "gamma" in suggest_space(SVC())
+    space = suggest_space(SVC(kernel=kernel))
+    assert "C" in space and "gamma" not in space
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "serves"),
+    [
+        ("p", {"metric": "cosine"}, False),
+        ("p", {"metric": "minkowski"}, True),
+        ("learning_rate_init", {"solver": "lbfgs"}, False),
+        ("gamma", {}, True),  # of another estimator than those with a kernel
+        ("C", {"kernel": "precomputed"}, True),
+    ],
+)
+def test_which_parameters_serve(name, own, serves):
+    assert _serves(name, own) == serves
+
+
+def test_a_class_is_no_estimator():
+    with pytest.raises(TypeError, match=r"not a class: SVC\(\)"):
+        suggest_space(SVC)
 
 
 def test_where_nothing_matters_something_is_searched(starter):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,12 @@ def task_from_search(search: Any, X: Any, y: Any = None, *, keep: str = "sketch"
     space = _space(search)
     if not hasattr(search, "cv_results_"):
         raise NotFittedError(f"This {type(search).__name__} is not fitted yet: call fit before adding it.")
+    if X is None:
+        warnings.warn(
+            "Without X nobody knows the rows that this search was about, so its record will not be heard by "
+            "later ones: give add the X and y that it was fitted to.",
+            stacklevel=3,
+        )
     keys = _score_keys(search)
     rows, estimator, dropped = _full_resources(search)
     return Task.from_trials(

@@ -184,3 +184,10 @@ def test_no_scores(archive):
     search = types.SimpleNamespace(estimator=SVC(), space={"C": [1]}, cv_results_={"params": [{"C": 1}]})
     with pytest.raises(ValueError, match="no mean test score"):
         archive.add(search, X, y)
+
+
+def test_without_the_data_nobody_will_hear_it(archive):
+    fitted = GridSearchCV(SVC(), {"C": [1, 10]}, cv=2).fit(X, y)
+    with pytest.warns(UserWarning, match="give add the X and y"):
+        archive.add(fitted)
+    assert not archive.select(Space.parse({"C": [1, 10]}, SVC()), profile(X[::2] + 1, y[::2])).tasks
