@@ -98,10 +98,11 @@ class Ordered:
             self.coordinates = np.linspace(0, 1, len(knots))
         else:
             self.coordinates = (knots - knots[0]) / (knots[-1] - knots[0])
-        self._index = {identity(value): index for index, value in enumerate(self.values)}
+        self._index = {(type(value), value): index for index, value in enumerate(self.values)}
 
     def index(self, value: Any) -> int | None:
-        return self._index.get(identity(value))
+        value = to_python(value)
+        return self._index.get((type(value), value)) if is_number(value) else None
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
         return np.array([self._encode(value) for value in values], dtype=float)
@@ -272,9 +273,9 @@ Axis = Categorical | Ordered | Continuous | Integers
 
 def is_ordered(values: Sequence[Any]) -> bool:
     """True for a list of numbers; 1 beside 1.0 are two values at one place, hence categories."""
-    return all(map(is_number, values)) and len({float(v) for v in values}) == len(
-        {identity(v) for v in values}
-    )
+    if not all(map(is_number, values)):
+        return False
+    return len({float(v) for v in values}) == len({(type(v), v) for v in map(to_python, values)})
 
 
 def nearest(coordinates: np.ndarray, u: Any) -> np.ndarray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -222,15 +223,29 @@ class Space:
                 f"The configuration {dict(params)!r} does not have the parameters of this space: "
                 f"{[list(branch) for branch in self.branches]}."
             )
-        return max(fitting, key=lambda b: self._fit(b, params)) if len(fitting) > 1 else fitting[0]
+        if len(fitting) == 1:
+            return fitting[0]
+        known = {name: identity(value) for name, value in params.items()}
+        exact = (b for b in fitting if all(known[name] in own for name, own in self._listed[b].items()))
+        if (b := next(exact, None)) is not None and len(self._listed[b]) == len(params):
+            return b
+        return max(fitting, key=lambda b: self._fit(b, params, known))
 
-    def _fit(self, b: int, params: Mapping[str, Any]) -> tuple[int, int]:
+    @cached_property
+    def _listed(self) -> list[dict[str, frozenset]]:
+        """Identities of the values in the lists of each branch."""
+        return [
+            {name: frozenset(map(identity, entry)) for name, entry in b.items() if parse.is_list(entry)}
+            for b in self.branches
+        ]
+
+    def _fit(self, b: int, params: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[int, int]:
         """How well a configuration fits a branch: minus what does not belong there, then what is its own."""
         misfits = own = 0
         for name, entry in self.branches[b].items():
             value, axis = params[name], self._axes[self._places[b][name]]
             if parse.is_list(entry):
-                belongs = identity(value) in {identity(listed) for listed in entry}
+                belongs = known[name] in self._listed[b][name]
                 own += belongs
             else:
                 low, high = entry.support()
