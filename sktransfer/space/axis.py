@@ -193,14 +193,14 @@ class _Table:
     _LONGEST = 2**16
 
     def __init__(self, distribution: Any):
-        low = int(distribution.support()[0])
-        v = np.arange(low, low + self._LONGEST)
+        low = float(distribution.support()[0])
+        v = low + np.arange(self._LONGEST)
         shares = np.cumsum(mass := distribution.pmf(v))
         n = int(np.searchsorted(shares, 1 - _TAIL)) + 1
         self._low, self._mass = low, mass[:n] / mass[:n].sum()
         self._ends = np.cumsum(self._mass)
 
-    def support(self) -> tuple[int, int]:
+    def support(self) -> tuple[float, float]:
         return self._low, self._low + len(self._mass) - 1
 
     def pmf(self, v: Any) -> np.ndarray:
@@ -209,7 +209,7 @@ class _Table:
         return np.where(inside, self._mass[np.where(inside, place, 0).astype(int)], 0.0)
 
     def cdf(self, v: Any) -> np.ndarray:
-        place = np.floor(np.asarray(v, dtype=float)) - self._low
+        place = np.floor(np.asarray(v, dtype=float) - self._low)
         known = np.clip(place, 0, len(self._ends) - 1).astype(int)
         return np.where(place < 0, 0.0, self._ends[known])
 
@@ -234,19 +234,24 @@ class Integers:
         self.distribution = distribution
         self._low, self._high = (float(bound) for bound in distribution.support())
         self._bounded = bool(np.isfinite([self._low, self._high]).all())
+        # Steps of one, but not always from a whole number: randint(1, 5, loc=0.5).
+        self._offset = self._low % 1 if np.isfinite(self._low) else 0.0
 
     @cached_property
-    def values(self) -> list[int] | None:
+    def values(self) -> list[float] | None:
         """All values, where they are bounded and not too many to list; None otherwise."""
         if not self._bounded or self._high - self._low > _LISTABLE:
             return None
-        candidates = np.arange(int(self._low), int(self._high) + 1)
+        candidates = self._low + np.arange(int(self._high - self._low) + 1)
+        if self._offset == 0:
+            candidates = candidates.astype(int)
         return candidates[self.distribution.pmf(candidates) > 0].tolist()
 
     def encode(self, values: Sequence[Any]) -> np.ndarray:
         v, known = _numbers(values)
         inside = np.clip(v, self._low, self._high)
-        u = self.distribution.cdf(inside) - self.distribution.pmf(np.rint(inside)) / 2
+        step = np.rint(inside - self._offset) + self._offset
+        u = self.distribution.cdf(inside) - self.distribution.pmf(step) / 2
         width = self._high - self._low + 1 if self._bounded else 1.0
         return np.where(known, u + (v - inside) / width, np.nan)
 

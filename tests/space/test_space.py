@@ -388,6 +388,22 @@ def test_heavy_tails(distribution):
     assert np.isfinite(space.encode({"n": 10**9})).all()
 
 
+@pytest.mark.parametrize(
+    "distribution",
+    [
+        stats.randint(1, 5, loc=0.5),
+        stats.poisson(3, loc=0.25),
+        stats.binom(5, 0.3, loc=-2),
+        stats.zipf(2.0, loc=0.5),
+    ],
+)
+def test_steps_from_anywhere(distribution):
+    space = Space.parse({"a": distribution})
+    drawn = [params["a"] for params in space.sample(300, 0)]
+    assert all(distribution.pmf(a) > 0 for a in drawn)
+    assert all(space.decode(space.encode({"a": a}))["a"] == a for a in drawn)
+
+
 def test_moments_reach_the_estimator_as_they_are():
     values = np.array(["2020-01-01", "2021-01-01"], dtype="M8[ns]")
     assert [params["since"] for params in Space.parse({"since": values}).grid()] == list(values)
