@@ -131,7 +131,7 @@ class Upkeep:
         Raises
         ------
         FileNotFoundError
-            If there is no such directory.
+            If there is no archive in that directory.
 
         Examples
         --------
@@ -144,7 +144,8 @@ class Upkeep:
         self._check_writable()
         source = other if isinstance(other, Upkeep) else type(self)(other, readonly=True)  # type: ignore[call-arg]
         source._refresh()
-        if source._remote() is None and not source._directory().is_dir():
+        folders = [source._directory() / name for name in ("tasks", "running")]
+        if source._remote() is None and not any(folder.is_dir() for folder in folders):
             raise FileNotFoundError(2, "There is no archive to merge from", str(source._directory()))
         if source._directory() == self._directory():
             raise ValueError(f"The archive {source._directory()} is to be merged with itself.")

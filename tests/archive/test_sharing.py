@@ -78,6 +78,8 @@ def test_merge_records_of_different_formats(archive, other, make_task, first_rec
 def test_merge_from_nowhere(archive, tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no archive to merge from"):
         archive.merge(tmp_path / "nowhere")
+    with pytest.raises(FileNotFoundError, match="There is no archive to merge from"):
+        archive.merge(archive.path.parent)  # one too high
     (tmp_path / "file").write_text("x")
     with pytest.raises(NotADirectoryError):
         archive.merge(tmp_path / "file")
