@@ -54,8 +54,7 @@ def comparison(best: dict[str, np.ndarray], reference: str) -> list[str]:
         "",
         *table("method", [*(f"k = {k}" for k in COMPARED), "mean over the trials"], differences),
         f"Proteins of {len(best[reference])} in which the mean of {reference} over the seeds is at least "
-        f"level with that of a method, after {', '.join(map(str, COMPARED))} trials and in the mean over them: "
-        + "; ".join(f"{m} {n}" for m, n in level.items())
-        + ".",
+        f"level with that of a method, after {', '.join(map(str, COMPARED))} trials and in the mean over "
+        "them: " + "; ".join(f"{m} {n}" for m, n in level.items()) + ".",
         "",
     ]
