@@ -521,6 +521,7 @@ def test_an_archive_that_cannot_be_written(tmp_path, monkeypatch):
     def refuse(*args, **kwargs):
         raise PermissionError("read-only file system")
 
+    monkeypatch.setattr(os, "link", refuse)
     monkeypatch.setattr(os, "replace", refuse)
     with pytest.warns(UserWarning, match="could not be added"):
         fitted = search(archive=tmp_path / "archive").fit(X, y)
