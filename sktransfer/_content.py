@@ -2,22 +2,28 @@
 
 A library's functions and classes are known by their names, as in a pickle. Those of the user's own are known
 by their code: a scorer that was edited in a notebook is another scorer under the same name, and a lambda has
-no name. Constants that code reads from its module or class are not seen.
+no name. So are the functions of one's own that they call. Constants that code reads from its module or class
+are not seen.
 """
 
 from __future__ import annotations
 
+import dis
 import sys
 import sysconfig
 import weakref
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from types import CodeType, FunctionType
+from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from joblib.hashing import NumpyHasher
 
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+_INSTALLED = {"site-packages", "dist-packages"}
+_WRAPPED_AS = ("__func__", "__wrapped__", "func", "fget", "fset", "fn")  # methods, caches, properties, ...
 _known: dict[int, tuple[weakref.ref, str | None]] = {}
 
 
@@ -36,10 +42,10 @@ def digest(value: Any, code: bool = False) -> str | None:
     >>> digest(lambda x: x + 1) == digest(lambda x: x + 1), digest(lambda x: x + 1) == digest(lambda x: x + 2)
     (True, False)
     """
-    try:
-        return _Hasher(code).hash(value)
-    except Exception:
-        return None
+    for by_code in (True, False) if code else (False,):
+        with suppress(Exception):
+            return _Hasher(by_code, {}).hash(value)
+    return None
 
 
 def kept_digest(value: Any) -> str | None:
@@ -66,48 +72,93 @@ def has_name(thing: Any) -> bool:
 
 
 class _Hasher(NumpyHasher):
-    def __init__(self, code: bool):
+    """joblib's, but for code, and for sets, whose order differs from process to process.
+
+    Parameters
+    ----------
+    code : bool
+        See `digest`.
+    met : dict
+        Numbers of the functions and classes that were met; filled here.
+    """
+
+    def __init__(self, code: bool, met: dict[int, int]):
         super().__init__("md5", coerce_mmap=True)
-        self._code = code
-        self._met: set[int] = set()
+        self._code, self._met = code, met
 
     def save(self, obj: Any) -> None:
-        if isinstance(obj, FunctionType | type) and self._by_code(obj):
+        if isinstance(obj, set | frozenset):
+            obj = type(obj).__name__, sorted(obj, key=lambda each: (type(each).__name__, repr(each)))
+        elif isinstance(obj, FunctionType | type) and self._by_code(obj):
             if id(obj) in self._met:  # it calls itself, or was hashed before
-                obj = obj.__qualname__
+                obj = "again", self._met[id(obj)]
             else:
-                self._met.add(id(obj))
-                obj = _function(obj) if isinstance(obj, FunctionType) else _class(obj)
+                self._met[id(obj)] = len(self._met)
+                obj = self._function(obj) if isinstance(obj, FunctionType) else _class(obj)
         super().save(obj)
 
     def _by_code(self, thing: Any) -> bool:
         return _is_own(thing) if self._code else isinstance(thing, FunctionType) and not has_name(thing)
 
+    def _function(self, function: FunctionType) -> tuple:
+        given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        held = [self._seen(value) for value in [*given, *_enclosed(function)]]
+        return "function", function.__qualname__, _code(function.__code__), held, [*_called(function)]
+
+    def _seen(self, value: Any) -> Any:
+        """What a function holds; of what cannot be seen, such as a lock, only what it is."""
+        try:
+            return _Hasher(self._code, self._met).hash(value)
+        except Exception:
+            return type(value).__qualname__
+
 
 def _is_own(thing: Any) -> bool:
     """Whether it is from no installed library."""
-    file = getattr(sys.modules.get(thing.__module__), "__file__", None)
-    is_main = thing.__module__ == "__main__"
-    return is_main or not has_name(thing) or (file is not None and not file.startswith(_LIBRARIES))
+    if isinstance(thing, ModuleType):
+        name, named = thing.__name__, True
+    else:
+        name, named = thing.__module__, has_name(thing)
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if name == "__main__" or not named:
+        return True
+    return file is not None and not file.startswith(_STANDARD) and _INSTALLED.isdisjoint(Path(file).parts)
 
 
-def _function(function: FunctionType) -> tuple:
-    code = function.__code__
-    given = function.__defaults__, function.__kwdefaults__
-    helpers = [function.__globals__.get(name) for name in _names(code)]
-    called = [each for each in helpers if isinstance(each, FunctionType | type) and _is_own(each)]
-    return "function", function.__qualname__, _code(code), given, _enclosed(function), called
+def _called(function: FunctionType) -> Iterator[Any]:
+    """Functions and classes of the user's own that a function speaks of."""
+    names = _names(function.__code__)
+    for name in names:
+        found = function.__globals__.get(name)
+        if isinstance(found, ModuleType) and _is_own(found):
+            yield from _own(vars(found).get(other) for other in names)
+        else:
+            yield from _own([found])
+
+
+def _own(things: Iterable[Any]) -> Iterator[Any]:
+    for thing in things:
+        yield from (each for each in _inside(thing) if _is_own(each))
+
+
+def _inside(thing: Any) -> Iterator[Any]:
+    """A function or class, or the functions that it wraps."""
+    if isinstance(thing, FunctionType | type):
+        yield thing
+    elif thing is not None:
+        inner = [getattr(thing, name, None) for name in _WRAPPED_AS]
+        yield from (each for each in inner if isinstance(each, FunctionType))
 
 
 def _class(cls: type) -> tuple:
-    parts = [(name, getattr(value, "__func__", value)) for name, value in sorted(vars(cls).items())]
-    methods = [(name, getattr(value, "fget", value)) for name, value in parts]
-    return "class", cls.__qualname__, cls.__bases__, [p for p in methods if isinstance(p[1], FunctionType)]
+    methods = [(name, [*_inside(value)]) for name, value in sorted(vars(cls).items()) if name != "__class__"]
+    return "class", cls.__qualname__, cls.__bases__, [part for part in methods if part[1]]
 
 
 def _code(code: CodeType) -> tuple:
     constants = [_code(each) if isinstance(each, CodeType) else each for each in code.co_consts]
-    return code.co_code, code.co_names, code.co_varnames, constants
+    arguments = code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
+    return code.co_code, code.co_names, code.co_varnames, arguments, constants
 
 
 def _names(code: CodeType) -> list[str]:
@@ -116,11 +167,11 @@ def _names(code: CodeType) -> list[str]:
     return [*code.co_names, *inner]
 
 
-def _enclosed(function: FunctionType) -> list:
-    found = []
-    for cell in function.__closure__ or ():
-        try:
-            found.append(cell.cell_contents)
-        except ValueError:  # not assigned yet
-            found.append(None)
-    return found
+def _enclosed(function: FunctionType) -> Iterator[Any]:
+    """What a function has from around it, but what it changes itself, such as a counter."""
+    code = function.__code__
+    changed = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_DEREF"}
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):  # not assigned yet
+            if name not in changed:
+                yield cell.cell_contents

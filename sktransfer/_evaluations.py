@@ -118,7 +118,7 @@ def trial_of(params: dict[str, Any], rows: Rows, metric: str) -> Trial:
         math.nan if failed else means[metric],
         std=stds[metric],
         fit_time=_mean_std([row["fit_time"] for row in rows])[0],
-        metrics={name: mean for name, mean in means.items() if name != metric},
+        metrics={str(name): mean for name, mean in means.items() if name != metric},
     )
 
 

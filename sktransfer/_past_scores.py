@@ -56,8 +56,11 @@ def encode_tasks(space: Space, tasks: Sequence[Task], names: Sequence[str]) -> l
     if len(units) < 2:
         return [task for task, _ in scored]
     unit = None if None in units else units.most_common(1)[0][0]
-    scales = np.array([standardise(raise_floor(task.z))[1:] for task, own in telling if own == unit])
-    shift, scale = np.median(scales[:, 0]), np.exp(np.median(np.log(scales[:, 1])))
+    inside = [task for task, own in telling if own == unit]
+    shift = float(np.median([standardise(raise_floor(task.z))[1] for task in inside]))
+    logs = [np.log(standardise(raise_floor(task.z))[2]) for task in inside if np.nanstd(task.z) > 0]
+    # Single trials have no spread: a tenth of their level will do.
+    scale = float(np.exp(np.median(logs))) if logs else 0.1 * abs(shift) or 1.0
     return [task if own == unit else _moved(task, shift, scale) for task, own in scored]
 
 

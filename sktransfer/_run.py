@@ -36,6 +36,7 @@ from sktransfer._run_parts import (
     open_archive,
     parse_space,
     provenance,
+    scorer_name,
     source,
     tuned_metric,
     usual_errors,
@@ -225,9 +226,10 @@ class Run:
         """The metric that `refit` names, or the first."""
         refit, scoring = self._search.refit, self._search.scoring
         tuned = refit if isinstance(refit, str) and refit in metrics else next(iter(metrics))
-        name = scoring if tuned == "score" and isinstance(scoring, str) else tuned
-        if name != "score":  # all that there is of a failed candidate, whatever a scorer's metrics are called
-            self._metric_name = name
+        if tuned != "score":
+            self._metric_name = str(tuned)
+        elif self._metric_name == "score":  # later it is all that there is of a failed candidate
+            self._metric_name = scoring if isinstance(scoring, str) else scorer_name(scoring)
         return tuned
 
     # -- failures ------------------------------------------------------------------------------
@@ -300,7 +302,8 @@ class Run:
         similarity = basis = None
         try:
             if self.optimizer is not None:
-                similarity, basis = self.optimizer.similarity(), self.optimizer.basis()
+                with usual_errors():
+                    similarity, basis = self.optimizer.similarity(), self.optimizer.basis()
         except Exception as error:
             warnings.warn(f"How similar the past tasks are is not known: {error!r}.", stacklevel=2)
         rows = []

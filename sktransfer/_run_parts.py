@@ -76,17 +76,34 @@ def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
     >>> tuned_metric(Ridge(), {"mine": "r2", "other": "neg_max_error"}, "mine")
     ('mine', 'r2', 'score')
     """
-    own = "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"
+    try:
+        own = "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"
+    except AttributeError:  # of one that is no estimator of scikit-learn
+        own = "score"
     if scoring is None or scoring == own:
         return tuple(dict.fromkeys((own, "score")))
     if isinstance(scoring, str):
         return (scoring,)
     several = list(scoring) if isinstance(scoring, Mapping | Sequence | set) else []
-    name = refit if isinstance(refit, str) else next(iter(several), "score")
+    name = refit if isinstance(refit, str) else next(iter(several), scorer_name(scoring))
     known_as = scoring.get(name) if isinstance(scoring, Mapping) else name
     if not several or not isinstance(known_as, str):
         return (name,)
     return tuple(dict.fromkeys((name, *tuned_metric(estimator, known_as, True))))
+
+
+def scorer_name(scoring: Any) -> str:
+    """What a record calls the metric of a scorer that is a function; "score" is the estimator's own.
+
+    >>> from sklearn.metrics import f1_score, make_scorer
+    >>> scorer_name(make_scorer(f1_score)), scorer_name(None)
+    ('f1_score', 'score')
+    """
+    if not callable(scoring):
+        return "score"
+    function = getattr(scoring, "_score_func", scoring)
+    name = str(getattr(function, "__name__", type(function).__name__))
+    return "scorer" if name == "score" else name
 
 
 def usual_errors() -> Any:

@@ -19,6 +19,8 @@ import numpy as np
 from sktransfer._content import has_name, kept_digest
 
 Plain = None | bool | int | float | str | list | dict
+_SAY_ALL = {"builtins", "datetime", "pathlib", "decimal", "fractions", "uuid", "numpy"}
+"""Modules of types whose repr tells all of a value."""
 _PROCESS = uuid.uuid4().hex[:12]
 
 
@@ -71,6 +73,8 @@ def _name_of(thing: Any) -> str:
         text = ""
     if " at 0x" in text or not text:
         text = getattr(thing, "__qualname__", type(thing).__qualname__)
+    elif type(thing).__module__.partition(".")[0] in _SAY_ALL and not callable(thing):
+        return text
     content = kept_digest(thing)
     # What cannot be seen must match nothing elsewhere.
     return f"{text} #{content[:12]}" if content else f"{text} {_PROCESS}-{id(thing):x}"

@@ -91,6 +91,30 @@ def test_without_todays_unit_the_commonest_counts_and_order_is_kept():
         assert np.isclose(each.z.mean(), encoded[0].z.mean(), rtol=0.5)
 
 
+def test_a_single_trial_sets_no_scale():
+    one = np.where(LOGS == 0, 0.9, np.nan)
+    tasks = [task(0, ("r2",), one), *(task(n, ("cost",), 100 * peak(0)) for n in range(1, 6))]
+    encoded = encode_tasks(Space.parse(SPACE), tasks, ["r2"])
+    assert np.isclose(np.median(encoded[1].z), 0.9, atol=0.1) and encoded[1].z.std() < 0.2
+    tasks.append(task(6, ("r2",), 0.1 * peak(0)))
+    moved = encode_tasks(Space.parse(SPACE), tasks, ["r2"])[1]
+    assert np.isclose(moved.z.std(), (0.1 * peak(0)).std(), rtol=0.2)
+
+
+def test_a_scorer_of_ones_own_has_its_own_unit(tmp_path):
+    archive = Archive(tmp_path)
+
+    def dollars(model, X, y):
+        return -10_000.0 * (1 + np.log10(model.C) ** 2)
+
+    for n, scoring in enumerate([dollars, dollars, None, None]):
+        made = TransferSearchCV(LogisticRegression(), SPACE, n_iter=8, cv=2, scoring=scoring, archive=archive)
+        made.set_params(random_state=0, refit=False, surrogate="random").fit(*data(n))
+    assert sorted(each.metrics[0] for each in archive) == ["dollars", "dollars", "score", "score"]
+    [found] = suggest(LogisticRegression(), SPACE, *data(99), archive=archive, random_state=0)
+    assert 0 < found.mean < 1.5 and found.std < 3
+
+
 def test_tasks_without_a_success_set_no_scale():
     nothing = np.full(len(LOGS), np.nan)
     tasks = [task(0, ("r2",), nothing), task(1, ("profit",), 1e5 * peak(0)), task(2, ("cost",), peak(0))]
@@ -110,7 +134,9 @@ def scorer(estimator, X, y):
         (make_pipeline(StandardScaler(), Ridge()), None, True, ("r2", "score")),
         (KMeans(), None, True, ("score",)),
         (Ridge(), "neg_max_error", True, ("neg_max_error",)),
-        (LogisticRegression(), get_scorer("f1"), True, ("score",)),
+        (LogisticRegression(), get_scorer("f1"), True, ("f1_score",)),
+        (LogisticRegression(), lambda model, X, y: 1.0, True, ("<lambda>",)),
+        (object(), None, True, ("score",)),
         (LogisticRegression(), ["f1", "roc_auc"], "roc_auc", ("roc_auc",)),
         (LogisticRegression(), ("f1", "roc_auc"), False, ("f1",)),
         (LogisticRegression(), {"a": "f1", "b": "accuracy"}, "b", ("b", "accuracy", "score")),

@@ -935,3 +935,13 @@ def test_a_working_directory_that_changes(tmp_path, monkeypatch):
     search({"a": uniform(0, 0.5)}, estimator=Wanderer(), n_iter=3, cv=2, archive="past").fit(X, y)
     assert len(Archive(tmp_path / "past")) == 1
     assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
+def test_a_scorer_whose_metrics_are_numbers(tmp_path):
+    def per_class(estimator, X, y):
+        return {1: 0.5, 2: estimator.a}
+
+    made = search({"a": uniform(0, 0.5)}, estimator=Picky(), scoring=per_class, refit=False, n_iter=3, cv=2)
+    fitted = made.set_params(archive=tmp_path).fit(X, y)
+    assert "mean_test_2" in fitted.cv_results_
+    assert len(Archive(tmp_path)) == 1

@@ -329,7 +329,9 @@ class Archive(Upkeep):
             try:
                 self._write(task.id, data, new=True)
             except FileExistsError:  # since we looked
-                raise ValueError(f"There is another record of this id: {file}. It was kept.") from None
+                there = find(self, task.id)
+                if there is None or not is_record_of(there, record):
+                    raise ValueError(f"There is another record of this id: {file}. It was kept.") from None
             with contextlib.suppress(Exception):  # a cache: the record is there
                 note(self._directory(), written, file)
         return task.id

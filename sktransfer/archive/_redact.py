@@ -147,13 +147,22 @@ def _hidden(value: Plain) -> Any:
         return value
     name = value.get("object")
     if isinstance(name, str) and not name.startswith(_PUBLIC):
-        # The same name gives the same stand-in: what was equal stays equal.
-        return {"object": "object " + hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}
+        return {"object": _stand_in("object", name)}
     if name is not None:
         return value
     if "class" in value and isinstance(value.get("params"), dict):
         return {**value, "params": {key: _hidden(item) for key, item in value["params"].items()}}
-    return {f"key {number}": _hidden(value[key]) for number, key in enumerate(sorted(value), start=1)}
+    return {_label(key): _hidden(item) for key, item in value.items()}
+
+
+def _label(key: str) -> str:
+    """A key of a dict: a number says nothing of anybody."""
+    return key if key.lstrip("-").isdigit() else _stand_in("key", key)
+
+
+def _stand_in(kind: str, name: str) -> str:
+    """The same name gives the same stand-in: what was equal stays equal."""
+    return f"{kind} {hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}"
 
 
 def _is_step(value: Any) -> bool:

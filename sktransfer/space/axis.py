@@ -190,11 +190,11 @@ class _Table:
     for ever, and in all of the machine's memory.
     """
 
-    _LONGEST = 2**16
+    LONGEST = 2**16
 
     def __init__(self, distribution: Any):
         low = float(distribution.support()[0])
-        v = low + np.arange(self._LONGEST)
+        v = low + np.arange(self.LONGEST)
         shares = np.cumsum(mass := distribution.pmf(v))
         n = int(np.searchsorted(shares, 1 - _TAIL)) + 1
         self._low, self._mass = low, mass[:n] / mass[:n].sum()
@@ -218,10 +218,13 @@ class _Table:
 
 
 def _is_slow(distribution: Any) -> bool:
-    """Whether its quantiles are looked for step by step, and there is no end to them."""
+    """Whether its quantiles are looked for step by step, without an end, and a table can have them."""
     low, high = distribution.support()
     family = type(getattr(distribution, "dist", None))
-    return bool(np.isfinite(low) and np.isinf(high) and getattr(family, "_ppf", 0) is rv_discrete._ppf)
+    if np.isinf(low) or np.isfinite(high) or getattr(family, "_ppf", None) is not rv_discrete._ppf:
+        return False
+    mass = distribution.pmf(low + np.arange(_Table.LONGEST))
+    return bool(mass.max() > 0 and mass.argmax() < _Table.LONGEST / 2)  # what comes after it is a tail
 
 
 class Integers:

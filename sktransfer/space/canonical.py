@@ -111,7 +111,8 @@ def _names_with_new_steps(branch: Mapping[str, Any], known: Container[str], esti
     for name, values in branch.items():
         for value in values if isinstance(values, list) and name in known else ():
             if isinstance(value, (list, tuple)) and any(isinstance(step, (list, tuple)) for step in value):
-                found |= set(copy.copy(estimator).set_params(**{name: value}).get_params(deep=True))
+                trial = copy.deepcopy(estimator)  # a step of a pipeline in it is the user's, too
+                found |= set(trial.set_params(**{name: value}).get_params(deep=True))
     return found
 
 

@@ -417,6 +417,17 @@ def test_steps_that_are_replaced_may_be_searched():
         Space.parse({"steps": steps, "new__D": [0.1, 1]}, pipeline)
 
 
+def test_the_users_estimator_is_left_alone():
+    pipeline = Pipeline([("pre", Pipeline([("scale", StandardScaler())])), ("model", SVC())])
+    Space.parse({"pre__steps": [[("other", StandardScaler())]], "pre__other__with_mean": [True]}, pipeline)
+    assert [name for name, _ in pipeline.named_steps["pre"].steps] == ["scale"]
+
+
+def test_a_table_is_no_use_where_the_mass_is_far_away():
+    space = Space.parse({"n": stats.betanbinom(10**5, 200, 200)})
+    assert np.median([params["n"] for params in space.sample(50, 0)]) == pytest.approx(10**5, rel=0.1)
+
+
 def test_a_long_list_is_told_in_part():
     [told] = Space.parse({"seed": range(10**5)}).describe()["branches"][0].values()
     assert 1000 < len(told["values"]) <= 10**4
