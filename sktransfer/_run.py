@@ -41,6 +41,7 @@ from sktransfer._run_parts import (
     tuned_metric,
     usual_errors,
     what_is_heard,
+    with_known_names,
 )
 from sktransfer._threads import blas_thread
 from sktransfer.archive import Archive, Selection, library_versions
@@ -216,7 +217,8 @@ class Run:
         return self._progress.known(proposal.params, self._n_splits, self._search.return_train_score)
 
     def _report(self, proposal: Proposal, rows: Rows, is_new: bool) -> None:
-        trial = trial_of(proposal.params, rows, self._tuned_metric(scores_of(rows)))
+        tuned = self._tuned_metric(scores_of(rows))
+        trial = with_known_names(trial_of(proposal.params, rows, tuned), tuned, self._search.scoring)
         self.trials.append(trial)
         self._fit_errors += [row["fit_error"] for row in rows]
         self._origins.append(proposal.origin)

@@ -7,6 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from sktransfer.archive._remote import is_remote
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import check_keep
 from sktransfer.space import Space
-from sktransfer.task import Task
+from sktransfer.task import Task, Trial
 
 
 def parse_space(space: Any, estimator: Any) -> Space:
@@ -90,6 +91,20 @@ def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
     if not several or not isinstance(known_as, str):
         return (name,)
     return tuple(dict.fromkeys((name, *tuned_metric(estimator, known_as, True))))
+
+
+def with_known_names(trial: Trial, tuned: str, scoring: Any) -> Trial:
+    """The trial with its metrics also by scikit-learn's names, where the user has names of their own.
+
+    >>> trial = Trial.make({}, 0.9, metrics={"b": 0.8})
+    >>> with_known_names(trial, "a", {"a": "accuracy", "b": "roc_auc"}).metrics
+    {'b': 0.8, 'accuracy': 0.9, 'roc_auc': 0.8}
+    """
+    if not isinstance(scoring, Mapping):
+        return trial
+    own = {tuned: trial.score, **trial.metrics}
+    known = {name: own[key] for key, name in scoring.items() if isinstance(name, str) and key in own}
+    return replace(trial, metrics=trial.metrics | {n: v for n, v in known.items() if n not in own})
 
 
 def scorer_name(scoring: Any) -> str:

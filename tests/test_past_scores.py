@@ -165,6 +165,16 @@ def test_searches_of_several_metrics_do_not_share_a_model(tmp_path):
     assert start("neg_log_loss") > 10
 
 
+def test_metrics_under_names_of_ones_own(tmp_path):
+    scoring = {"mine": "accuracy", "other": "neg_log_loss", "third": get_scorer("f1")}
+    made = TransferSearchCV(LogisticRegression(), SPACE, n_iter=4, cv=2, scoring=scoring, refit="mine")
+    fitted = made.set_params(archive=tmp_path, random_state=0).fit(*data(0))
+    [record] = Archive(tmp_path)
+    assert record.metrics == ("mine", "other", "third", "accuracy", "neg_log_loss")
+    [encoded] = encode_tasks(Space.parse(SPACE), [record], ["neg_log_loss"])
+    assert np.allclose(encoded.z, fitted.cv_results_["mean_test_other"])
+
+
 def test_suggest(tmp_path):
     archive = Archive(tmp_path)
     for n in range(6):
