@@ -74,7 +74,7 @@ def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: 
                 task, data = task_of(item[1], item[0]), item[1]
             there = find(archive, task.id)
             if there is None or _goes_on(task, there):
-                archive._write(task.id, data)
+                archive._write(task.id, data, new=there is None)
                 added.append(task.id)
             elif is_record_of(there, task_to_record(task)):
                 known.append(task.id)
@@ -82,6 +82,8 @@ def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: 
                 refused.append(f"{task.id}: the archive has another record of this id, which was kept")
         except FileNotFoundError:
             continue
+        except FileExistsError:
+            refused.append(f"{task.id}: a record of this id came at the same moment, and was kept")
         except RecordError as error:
             refused.append(str(error))
     if refused:

@@ -458,3 +458,12 @@ def test_one_bad_task_does_not_stop_an_export(archive, make_task, tmp_path):
     archive.append(make_task(id="odd", profile={"enclosing": 5}))
     archive.append(make_task(id="good"))
     assert archive.export(tmp_path / "a.zip") == 2
+
+
+def test_a_record_that_comes_while_another_is_taken_in(archive, other, make_task, monkeypatch):
+    other.append(replace(make_task(), id="same"))
+    archive.append(replace(make_task(), id="same", created="2020-01-01"))
+    monkeypatch.setattr(_share, "find", lambda archive, id: None)  # they looked too early
+    with pytest.warns(UserWarning, match="came at the same moment"):
+        received = archive.merge(other)
+    assert not received.added and archive["same"].created == "2020-01-01"
