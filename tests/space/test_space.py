@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 from sktransfer import Space
 from sktransfer._values import identity, params_identity
-from sktransfer.space.axis import UNKNOWN, Continuous, Integers, Ordered, is_number
+from sktransfer.space.axis import UNKNOWN, Continuous, Integers, Ordered, _is_slow, is_number
 
 # -- two hundred random spaces ---------------------------------------------------------------------
 
@@ -424,8 +424,13 @@ def test_the_users_estimator_is_left_alone():
 
 
 def test_a_table_is_no_use_where_the_mass_is_far_away():
-    space = Space.parse({"n": stats.betanbinom(10**5, 200, 200)})
-    assert np.median([params["n"] for params in space.sample(50, 0)]) == pytest.approx(10**5, rel=0.1)
+    class Far(stats.rv_discrete):
+        def _pmf(self, k):
+            return stats.poisson(10**5).pmf(k)
+
+    assert _is_slow(stats.zipf(2.0))
+    assert not _is_slow(Far(name="far")())
+    assert not _is_slow(stats.poisson(3))  # it has quantiles of its own
 
 
 def test_a_long_list_is_told_in_part():
