@@ -2,8 +2,8 @@
 
 A library's functions and classes are known by their names, as in a pickle. Those of the user's own are known
 by their code: a scorer that was edited in a notebook is another scorer under the same name, and a lambda has
-no name. So are the functions of one's own that they call. Constants that code reads from its module or class
-are not seen.
+no name. So are the functions of one's own that they call. Constants that code reads from its module or class,
+and what a function holds that cannot be pickled, are not seen.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def digest(value: Any, code: bool = False) -> str | None:
     >>> digest(lambda x: x + 1) == digest(lambda x: x + 1), digest(lambda x: x + 1) == digest(lambda x: x + 2)
     (True, False)
     """
-    for by_code in (True, False) if code else (False,):
-        with suppress(Exception):
-            return _Hasher(by_code, {}).hash(value)
-    return None
+    try:
+        return _Hasher(code, []).hash(value)
+    except Exception:  # of anybody's __reduce__: what cannot be seen is never the same
+        return None
 
 
 def kept_digest(value: Any) -> str | None:
@@ -78,23 +78,34 @@ class _Hasher(NumpyHasher):
     ----------
     code : bool
         See `digest`.
-    met : dict
-        Numbers of the functions and classes that were met; filled here.
+    met : list
+        Functions and classes that were met, filled here: a value speaks of them by their places. They
+        are hashed when the value is done, one after the other, because a chain of calls can be long.
     """
 
-    def __init__(self, code: bool, met: dict[int, int]):
+    def __init__(self, code: bool, met: list):
         super().__init__("md5", coerce_mmap=True)
         self._code, self._met = code, met
+
+    def hash(self, obj: Any, return_digest: bool = True) -> str:
+        self.dump(obj)
+        for thing in self._met:  # which grows
+            self.dump(self._function(thing) if isinstance(thing, FunctionType) else _class(thing))
+        return self._finished()
+
+    def _finished(self) -> str:
+        self._hash.update(self.stream.getvalue())
+        return self._hash.hexdigest()
 
     def save(self, obj: Any) -> None:
         if isinstance(obj, set | frozenset):
             obj = type(obj).__name__, sorted(obj, key=lambda each: (type(each).__name__, repr(each)))
         elif isinstance(obj, FunctionType | type) and self._by_code(obj):
-            if id(obj) in self._met:  # it calls itself, or was hashed before
-                obj = "again", self._met[id(obj)]
-            else:
-                self._met[id(obj)] = len(self._met)
-                obj = self._function(obj) if isinstance(obj, FunctionType) else _class(obj)
+            place = next((i for i, each in enumerate(self._met) if each is obj), None)
+            if place is None:
+                place = len(self._met)
+                self._met.append(obj)
+            obj = "code", place
         super().save(obj)
 
     def _by_code(self, thing: Any) -> bool:
@@ -105,12 +116,14 @@ class _Hasher(NumpyHasher):
         held = [self._seen(value) for value in [*given, *_enclosed(function)]]
         return "function", function.__qualname__, _code(function.__code__), held, [*_called(function)]
 
-    def _seen(self, value: Any) -> Any:
-        """What a function holds; of what cannot be seen, such as a lock, only what it is."""
+    def _seen(self, value: Any) -> str:
+        """What a function holds; of what cannot be pickled, such as a lock, only what it is."""
+        inner = _Hasher(self._code, self._met)
         try:
-            return _Hasher(self._code, self._met).hash(value)
-        except Exception:
+            inner.dump(value)
+        except Exception:  # as above
             return type(value).__qualname__
+        return inner._finished()
 
 
 def _is_own(thing: Any) -> bool:

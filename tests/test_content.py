@@ -132,3 +132,18 @@ def test_the_same_in_every_process():
 )
 def test_libraries_are_known_by_their_names(value):
     assert digest(value, code=True) == digest(value, code=False) is not None
+
+
+def test_a_long_chain_of_calls():
+    """Longer than Python lets functions call each other."""
+    chain = "\n".join(f"def f{n}(x): return f{n + 1}(x)" for n in range(2000))
+    one, other = (defined(f"{chain}\ndef f2000(x): return {n}", "f0") for n in (1, 2))
+    assert digest(one, code=True) != digest(other, code=True)
+    assert None not in (digest(one, code=True), digest(other, code=True))
+
+
+def test_libraries_in_an_unusual_place(monkeypatch):
+    monkeypatch.setattr("sktransfer._content._INSTALLED", set())
+    monkeypatch.setattr("sktransfer._content._STANDARD", ("/nowhere",))
+    assert digest(SVC(), code=True) == digest(SVC(), code=True) is not None
+    assert digest(SVC(), code=True) != digest(SVC(C=2.0), code=True)
