@@ -28,6 +28,7 @@ from sktransfer._compat import (
 )
 from sktransfer._evaluations import Evaluations, Rows, scores_of, trial_of
 from sktransfer._meta_model import is_kept, learn
+from sktransfer._metric_names import scorer_name, tuned_metric, with_known_names
 from sktransfer._problem import describe_problem
 from sktransfer._progress import Progress
 from sktransfer._run_parts import (
@@ -36,12 +37,9 @@ from sktransfer._run_parts import (
     open_archive,
     parse_space,
     provenance,
-    scorer_name,
     source,
-    tuned_metric,
     usual_errors,
     what_is_heard,
-    with_known_names,
 )
 from sktransfer._threads import blas_thread
 from sktransfer.archive import Archive, Selection, library_versions
@@ -226,12 +224,12 @@ class Run:
 
     def _tuned_metric(self, metrics: Mapping[str, Any]) -> str:
         """The metric that `refit` names, or the first."""
-        refit, scoring = self._search.refit, self._search.scoring
+        refit = self._search.refit
         tuned = refit if isinstance(refit, str) and refit in metrics else next(iter(metrics))
         if tuned != "score":
             self._metric_name = str(tuned)
         elif self._metric_name == "score":  # later it is all that there is of a failed candidate
-            self._metric_name = scoring if isinstance(scoring, str) else scorer_name(scoring)
+            self._metric_name = scorer_name(self._search.scoring)
         return tuned
 
     # -- failures ------------------------------------------------------------------------------

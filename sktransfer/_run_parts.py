@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier, is_regressor
 from sklearn.model_selection import ParameterGrid
 
 from sktransfer._suggest_space import suggest_space
@@ -20,7 +17,7 @@ from sktransfer.archive._remote import is_remote
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import check_keep
 from sktransfer.space import Space
-from sktransfer.task import Task, Trial
+from sktransfer.task import Task
 
 
 def parse_space(space: Any, estimator: Any) -> Space:
@@ -64,61 +61,6 @@ def _anchored(archive: Archive) -> Archive:
     anchored = copy(archive)
     anchored.path = os.path.abspath(path)
     return anchored
-
-
-def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
-    """Names by which archives may know the metric that a search tunes.
-
-    Its own comes first. What an estimator scores itself by is recorded as ``"score"``.
-
-    >>> from sklearn.linear_model import Ridge
-    >>> tuned_metric(Ridge(), None, True), tuned_metric(Ridge(), "neg_max_error", True)
-    (('r2', 'score'), ('neg_max_error',))
-    >>> tuned_metric(Ridge(), {"mine": "r2", "other": "neg_max_error"}, "mine")
-    ('mine', 'r2', 'score')
-    """
-    try:
-        own = "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"
-    except AttributeError:  # of one that is no estimator of scikit-learn
-        own = "score"
-    if scoring is None or scoring == own:
-        return tuple(dict.fromkeys((own, "score")))
-    if isinstance(scoring, str):
-        return (scoring,)
-    several = list(scoring) if isinstance(scoring, Mapping | Sequence | set) else []
-    name = refit if isinstance(refit, str) else next(iter(several), scorer_name(scoring))
-    known_as = scoring.get(name) if isinstance(scoring, Mapping) else name
-    if not several or not isinstance(known_as, str):
-        return (name,)
-    return tuple(dict.fromkeys((name, *tuned_metric(estimator, known_as, True))))
-
-
-def with_known_names(trial: Trial, tuned: str, scoring: Any) -> Trial:
-    """The trial with its metrics also by scikit-learn's names, where the user has names of their own.
-
-    >>> trial = Trial.make({}, 0.9, metrics={"b": 0.8})
-    >>> with_known_names(trial, "a", {"a": "accuracy", "b": "roc_auc"}).metrics
-    {'b': 0.8, 'accuracy': 0.9, 'roc_auc': 0.8}
-    """
-    if not isinstance(scoring, Mapping):
-        return trial
-    own = {tuned: trial.score, **trial.metrics}
-    known = {name: own[key] for key, name in scoring.items() if isinstance(name, str) and key in own}
-    return replace(trial, metrics=trial.metrics | {n: v for n, v in known.items() if n not in own})
-
-
-def scorer_name(scoring: Any) -> str:
-    """What a record calls the metric of a scorer that is a function; "score" is the estimator's own.
-
-    >>> from sklearn.metrics import f1_score, make_scorer
-    >>> scorer_name(make_scorer(f1_score)), scorer_name(None)
-    ('f1_score', 'score')
-    """
-    if not callable(scoring):
-        return "score"
-    function = getattr(scoring, "_score_func", scoring)
-    name = str(getattr(function, "__name__", type(function).__name__))
-    return "scorer" if name == "score" else name
 
 
 def usual_errors() -> Any:

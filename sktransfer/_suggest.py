@@ -10,7 +10,8 @@ from sklearn.utils import check_random_state
 
 from sktransfer._compat import enclosing_data
 from sktransfer._meta_model import learn
-from sktransfer._run_parts import open_archive, parse_space, tuned_metric, usual_errors
+from sktransfer._metric_names import tuned_metric
+from sktransfer._run_parts import open_archive, parse_space, usual_errors
 from sktransfer._threads import blas_thread
 from sktransfer.archive._select import select
 from sktransfer.optimizer import Suggestion, TransferOptimizer

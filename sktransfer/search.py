@@ -15,8 +15,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sktransfer._compat import BaseSearchCV, CallbackLevel, Interval, StrOptions, checked_cv, fit_context
+from sktransfer._metric_names import tuned_metric
 from sktransfer._run import Run
-from sktransfer._run_parts import open_archive, tuned_metric
+from sktransfer._run_parts import open_archive
 from sktransfer._suggest import suggest_from
 from sktransfer.archive import Archive
 from sktransfer.optimizer import Suggestion

@@ -6,13 +6,13 @@ from scipy.stats import loguniform
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import get_scorer
+from sklearn.metrics import accuracy_score, f1_score, get_scorer, log_loss, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sktransfer import Archive, Space, Task, TransferOptimizer, TransferSearchCV, Trial, profile, suggest
+from sktransfer._metric_names import tuned_metric
 from sktransfer._past_scores import encode_tasks
-from sktransfer._run_parts import tuned_metric
 
 SPACE = {"C": loguniform(1e-3, 1e3)}
 LOGS = np.linspace(-3, 3, 13)
@@ -134,16 +134,20 @@ def scorer(estimator, X, y):
         (make_pipeline(StandardScaler(), Ridge()), None, True, ("r2", "score")),
         (KMeans(), None, True, ("score",)),
         (Ridge(), "neg_max_error", True, ("neg_max_error",)),
-        (LogisticRegression(), get_scorer("f1"), True, ("f1_score",)),
+        (LogisticRegression(), get_scorer("f1"), True, ("f1",)),
+        (LogisticRegression(), make_scorer(f1_score), True, ("f1",)),
+        (LogisticRegression(), make_scorer(accuracy_score), True, ("accuracy", "score")),
+        (LogisticRegression(), make_scorer(f1_score, labels=np.array([0, 1])), True, ("f1_score",)),
+        (LogisticRegression(), make_scorer(log_loss), True, ("log_loss",)),
         (LogisticRegression(), lambda model, X, y: 1.0, True, ("<lambda>",)),
         (object(), None, True, ("score",)),
         (LogisticRegression(), ["f1", "roc_auc"], "roc_auc", ("roc_auc",)),
         (LogisticRegression(), ("f1", "roc_auc"), False, ("f1",)),
         (LogisticRegression(), {"a": "f1", "b": "accuracy"}, "b", ("b", "accuracy", "score")),
-        (LogisticRegression(), {"a": get_scorer("f1")}, "a", ("a",)),
+        (LogisticRegression(), {"a": get_scorer("f1")}, "a", ("a", "f1")),
         (LogisticRegression(), scorer, "mine", ("mine",)),
         (LogisticRegression(), {"a": "f1"}, "not there", ("not there",)),
-        (LogisticRegression(), [], True, ("score",)),
+        (LogisticRegression(), [], True, ("score", "accuracy")),
     ],
 )
 def test_names_of_the_tuned_metric(estimator, scoring, refit, names):
@@ -170,7 +174,7 @@ def test_metrics_under_names_of_ones_own(tmp_path):
     made = TransferSearchCV(LogisticRegression(), SPACE, n_iter=4, cv=2, scoring=scoring, refit="mine")
     fitted = made.set_params(archive=tmp_path, random_state=0).fit(*data(0))
     [record] = Archive(tmp_path)
-    assert record.metrics == ("mine", "other", "third", "accuracy", "neg_log_loss")
+    assert record.metrics == ("mine", "other", "third", "accuracy", "neg_log_loss", "f1")
     [encoded] = encode_tasks(Space.parse(SPACE), [record], ["neg_log_loss"])
     assert np.allclose(encoded.z, fitted.cv_results_["mean_test_other"])
 

@@ -10,6 +10,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.metrics import f1_score, get_scorer, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     HalvingGridSearchCV,
@@ -21,12 +22,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from sktransfer import TransferSearchCV
 from sktransfer.archive import Archive
 from sktransfer.profile import DatasetProfile, profile
 from sktransfer.space import Space
 
 X, y = load_iris(return_X_y=True)
 GRID = {"C": [0.1, 1, 10], "kernel": ["rbf", "linear"]}
+
+
+def by_length(estimator, X, y):
+    return float(len(X))
 
 
 def check_trials(task, results, key="mean_test_score", rows=None):
@@ -85,10 +91,10 @@ def test_several_metrics(archive, refit):
         assert trial.metrics == others
 
 
-def test_scorer_as_function_has_no_name(archive):
+def test_scorer_as_function_has_its_name(archive):
     search = GridSearchCV(SVC(), {"C": [1]}, scoring=lambda model, X, y: 0.25, cv=3).fit(X, y)
     task = archive[archive.add(search, X, y)]
-    assert task.metrics == ("score",)
+    assert task.metrics == ("<lambda>",)
     assert task.best.score == 0.25
 
 
@@ -191,3 +197,30 @@ def test_without_the_data_nobody_will_hear_it(archive):
     with pytest.warns(UserWarning, match="give add the X and y"):
         archive.add(fitted)
     assert not archive.select(Space.parse({"C": [1, 10]}, SVC()), profile(X[::2] + 1, y[::2])).tasks
+
+
+@pytest.mark.parametrize("make", [GridSearchCV, TransferSearchCV])
+@pytest.mark.parametrize(
+    ("scoring", "refit", "metrics"),
+    [
+        (None, True, ("score",)),
+        ("f1_macro", True, ("f1_macro",)),
+        (make_scorer(f1_score, average="macro"), True, ("f1_macro",)),
+        (by_length, True, ("by_length",)),
+        ({"a": "accuracy", "b": get_scorer("f1_macro")}, "b", ("b", "a", "accuracy", "f1_macro")),
+    ],
+)
+def test_added_or_kept_by_the_search_itself_a_metric_has_the_same_name(
+    archive, tmp_path, make, scoring, refit, metrics
+):
+    search = make(SVC(), {"C": [0.1, 1]}, cv=3, scoring=scoring, refit=refit)
+    if make is TransferSearchCV:
+        search.set_params(archive=tmp_path / "own").fit(X, y)
+        [task] = Archive(tmp_path / "own")
+    else:
+        task = archive[archive.add(search.fit(X, y), X, y)]
+    assert task.metrics == metrics
+    tuned = "score" if refit is True else refit
+    assert {trial.score for trial in task.trials} == set(search.cv_results_[f"mean_test_{tuned}"])
+    for trial in task.trials:
+        assert trial.metrics.get("f1_macro", trial.score) == trial.score

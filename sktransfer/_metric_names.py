@@ -1,0 +1,119 @@
+"""What a record calls the metrics of a search, and by which names later searches may ask for them.
+
+A metric has scikit-learn's name wherever it has one, so that searches which said ``"f1"``,
+``make_scorer(f1_score)`` and ``{"mine": "f1"}`` understand each other.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from sklearn.base import is_classifier, is_regressor
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from sktransfer.task import Trial
+
+
+def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
+    """Names by which archives may know the metric that a search tunes.
+
+    Its own comes first. What an estimator scores itself by is recorded as ``"score"``.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> tuned_metric(Ridge(), None, True), tuned_metric(Ridge(), "neg_max_error", True)
+    (('r2', 'score'), ('neg_max_error',))
+    >>> tuned_metric(Ridge(), {"mine": "r2", "other": "neg_max_error"}, "mine")
+    ('mine', 'r2', 'score')
+    """
+    if isinstance(scoring, Mapping | Sequence | set) and not isinstance(scoring, str):
+        name = refit if isinstance(refit, str) else next(iter(scoring), "score")
+        scorer = scoring.get(name) if isinstance(scoring, Mapping) else name
+        known = sklearn_name(scorer)
+        return (name,) if known is None else _unique(name, *tuned_metric(estimator, known, True))
+    if callable(scoring) and isinstance(refit, str):  # it returns several scores, refit names one of them
+        return (refit,)
+    own = _own_metric(estimator)
+    return _unique(own, "score") if scorer_name(scoring) in (own, "score") else (scorer_name(scoring),)
+
+
+def scorer_name(scoring: Any) -> str:
+    """What a record calls the only metric of a search; "score" is the estimator's own.
+
+    >>> from sklearn.metrics import f1_score, make_scorer
+    >>> scorer_name("f1"), scorer_name(make_scorer(f1_score)), scorer_name(None)
+    ('f1', 'f1', 'score')
+    """
+    if (known := sklearn_name(scoring)) is not None or not callable(scoring):
+        return known or "score"
+    function = getattr(scoring, "_score_func", scoring)
+    name = str(getattr(function, "__name__", type(function).__name__))
+    return "scorer" if name == "score" else name
+
+
+def with_known_names(trial: Trial, tuned: str, scoring: Any) -> Trial:
+    """The trial with its metrics also by scikit-learn's names, where the user has names of their own.
+
+    >>> trial = Trial.make({}, 0.9, metrics={"b": 0.8})
+    >>> with_known_names(trial, "a", {"a": "accuracy", "b": "roc_auc"}).metrics
+    {'b': 0.8, 'accuracy': 0.9, 'roc_auc': 0.8}
+    """
+    if not isinstance(scoring, Mapping):
+        return trial
+    own = {tuned: trial.score, **trial.metrics}
+    known = {sklearn_name(scorer): own[key] for key, scorer in scoring.items() if key in own}
+    return replace(trial, metrics=trial.metrics | {n: v for n, v in known.items() if n and n not in own})
+
+
+def sklearn_name(scoring: Any) -> str | None:
+    """The name of a metric, if it is one of scikit-learn's or a name already; None for other functions.
+
+    >>> from sklearn.metrics import fbeta_score, log_loss, make_scorer
+    >>> sklearn_name("mine"), sklearn_name(make_scorer(fbeta_score, beta=2))
+    ('mine', None)
+    >>> sklearn_name(make_scorer(log_loss))  # the larger the worse: nothing that is called so
+    """
+    if isinstance(scoring, str):
+        return scoring
+    same = _recipe(scoring)
+    return None if same is None else next((n for n, recipe in _recipes().items() if recipe == same), None)
+
+
+def _own_metric(estimator: Any) -> str:
+    try:
+        return "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"
+    except AttributeError:  # of one that is no estimator of scikit-learn
+        return "score"
+
+
+def _unique(*names: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+@cache
+def _recipes() -> dict[str, tuple]:
+    """Name -> what makes that scorer, of each that scikit-learn has."""
+    found = {name: _recipe(get_scorer(name)) for name in get_scorer_names()}
+    return {name: recipe for name, recipe in found.items() if recipe is not None}
+
+
+def _recipe(scorer: Any) -> tuple | None:
+    """All that makes two scorers the same one; None of what `make_scorer` has not made."""
+    try:
+        function, sign, options = scorer._score_func, scorer._sign, scorer._kwargs
+        defaults = {
+            name: parameter.default
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.default is not parameter.empty
+        }
+    except (AttributeError, TypeError, ValueError):
+        return None
+    options = defaults | options
+    if options.get("average", "binary") != "binary":
+        options.pop("pos_label", None)  # then it says nothing
+    response = getattr(scorer, "_response_method", None)
+    # As text, since an array among the options would not say whether it is equal to another.
+    return type(scorer), function, sign, response, {n: repr(v) for n, v in options.items()}
