@@ -40,6 +40,11 @@ class Proposal:
     mean: float = math.nan
     std: float = math.nan
 
+    @property
+    def from_past(self) -> bool:
+        """Whether it rests on past tasks, where nothing was evaluated yet."""
+        return self.origin.startswith(("model", "task"))
+
 
 @dataclass(frozen=True)
 class Suggestion:

@@ -38,10 +38,9 @@ from sktransfer._run_parts import (
     parse_space,
     provenance,
     source,
-    usual_errors,
     what_is_heard,
 )
-from sktransfer._threads import blas_thread
+from sktransfer._threads import model_at_work
 from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
@@ -169,7 +168,7 @@ class Run:
         if self.optimizer is None:
             return self.grid_batch(slice(done, done + n))
         try:
-            with blas_thread, usual_errors():
+            with model_at_work():
                 if not self.optimizer.learned:
                     learn(self.optimizer, self.archive)
                     if self._search.verbose and self.optimizer.surrogate.transfers:
@@ -302,7 +301,7 @@ class Run:
         similarity = basis = None
         try:
             if self.optimizer is not None:
-                with usual_errors():
+                with model_at_work():
                     similarity, basis = self.optimizer.similarity(), self.optimizer.basis()
         except Exception as error:
             warnings.warn(f"How similar the past tasks are is not known: {error!r}.", stacklevel=2)

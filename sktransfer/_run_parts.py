@@ -63,11 +63,6 @@ def _anchored(archive: Archive) -> Archive:
     return anchored
 
 
-def usual_errors() -> Any:
-    """A context with numpy's own settings: an underflow that the user wants raised is none of the model's."""
-    return np.errstate(divide="warn", over="warn", invalid="warn", under="ignore")
-
-
 def busy_batch(n_workers: int, n_splits: int) -> int:
     """The smallest batch whose fits keep at least four fifths of the workers' time in use.
 

@@ -1,15 +1,17 @@
-"""One thread for the BLAS below numpy and scipy, while matrices are small.
+"""How numpy works while a model does: on one thread, and with its own settings for errors.
 
-A second thread brings nothing there, and where all cores are at work each product of matrices waits for it.
+While matrices are small a second thread of the BLAS below numpy and scipy brings nothing, and where all cores
+are at work each product of matrices waits for it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 
@@ -44,3 +46,10 @@ def _limit_blas(undo: contextlib.ExitStack) -> None:
 
 blas_thread = Shared(_limit_blas)
 """Run numpy and scipy on one thread: ``with blas_thread:``. The caller's setting is given back."""
+
+
+@contextlib.contextmanager
+def model_at_work() -> Iterator[None]:
+    """`blas_thread`, and numpy's own settings: what the user wants raised is not meant for the model."""
+    with blas_thread, np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
+        yield

@@ -30,6 +30,7 @@ from sktransfer._optimizer_parts import (
     with_trials,
 )
 from sktransfer._past_scores import encode_tasks
+from sktransfer._threads import model_at_work
 from sktransfer._values import params_identity, to_python
 from sktransfer.acquisition import redraw
 from sktransfer.profile import DatasetProfile, profile
@@ -95,6 +96,7 @@ class TransferOptimizer:
         self._codes: list[np.ndarray] = []
         self._pool: Pool | None = None
 
+    @model_at_work()
     def learn(self, warm_from: Surrogate | None = None) -> None:
         """Fit the surrogate to the past tasks, going on from an earlier one if given. `ask` does it, too."""
         self.surrogate.fit(encode_tasks(self.space, self.tasks, self.metric), warm_from=warm_from)
@@ -118,6 +120,7 @@ class TransferOptimizer:
         """
         return [proposal.params for proposal in self.propose(n, pool)]
 
+    @model_at_work()
     def propose(self, n: int = 1, pool: Members | None = None) -> list[Proposal]:
         """As `ask`, with where each configuration came from and what is predicted of it."""
         if n < 1:
@@ -135,6 +138,7 @@ class TransferOptimizer:
             proposals.append(self._propose_one(members))
         return proposals
 
+    @model_at_work()
     def suggest(
         self, X: Any = None, y: Any = None, n: int = 1, *, defaults: Mapping[str, Any] | None = None
     ) -> list[Suggestion]:
@@ -167,20 +171,20 @@ class TransferOptimizer:
         n, data = min(n, self.space.size or n), self.profile if X is None else profile(X, y, keep="sample")
         fresh = TransferOptimizer(self.space, self.tasks, profile=data, random_state=self._seed)
         fresh.surrogate, fresh.learned = self.surrogate, True
-        similarity = fresh.similarity()
-        alike = np.full(len(self.tasks), np.nan) if similarity is None else similarity
+        if (alike := fresh.similarity()) is None:
+            alike = np.full(len(self.tasks), np.nan)
         order = [i for i in np.argsort(-alike, kind="stable") if not alike[i] < SIMILAR]
         belief = fresh._belief()  # before the first suggestion counts as a trial under way
         found = fresh.propose(n) if order and self.surrogate.transfers else []
-        if not any(proposal.origin.startswith(("model", "task")) for proposal in found):
+        if not any(each.from_past for each in found):
             return fresh._suggest_defaults(n, defaults)
         sources = tuple((self.tasks[i].id, float(alike[i])) for i in order[:MAX_SOURCES])
         note = f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
         suggestions = []
-        for proposal in found:
-            rests_on = sources, note if proposal.origin.startswith(("model", "task")) else "space-filling"
-            foretold = predicted(belief, self.space, proposal.params)
-            suggestions.append(Suggestion(proposal.params, *foretold, *rests_on))
+        for each in found:
+            foretold = predicted(belief, self.space, each.params)
+            why = note if each.from_past else "space-filling"
+            suggestions.append(Suggestion(each.params, *foretold, sources, why))
         return suggestions if belief is None else sorted(suggestions, key=lambda each: -each.mean)
 
     def _suggest_defaults(self, n: int, defaults: Mapping[str, Any] | None) -> list[Suggestion]:
@@ -216,8 +220,7 @@ class TransferOptimizer:
 
     def _members(self, pool: Members | None) -> Pool | None:
         """What can be enumerated: the caller's pool, or a small finite space."""
-        size = self.space.size
-        if isinstance(pool, Pool) or (pool is None and (size is None or size > _SEARCHED_WHOLE)):
+        if isinstance(pool, Pool) or (pool is None and (self.space.size or math.inf) > _SEARCHED_WHOLE):
             return pool
         if self._pool is None or not self._pool.is_made_of(pool):
             self._pool = Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
@@ -226,8 +229,6 @@ class TransferOptimizer:
     def _warm(self, members: Pool | None) -> tuple[dict[str, Any] | None, str]:
         """The first of the surrogate's own wishes that is new."""
         codes, sources = self.surrogate.proposals(target := self._target())
-        if not len(codes):
-            return None, ""
         if members is not None:
             wishes = [members.nearer(code, target.theta) for code in codes]
         else:
@@ -278,8 +279,7 @@ class TransferOptimizer:
             members = Pool(self.space, self.space.grid(), source=None)
         left = members.fresh(self._seen) or range(len(members.params))
         if region is not None:
-            inside = region.contains(members.codes[left])
-            left = [i for i, within in zip(left, inside, strict=True) if within] or left
+            left = np.asarray(left)[region.contains(members.codes[left])].tolist() or left
         return members.params[rng.choice(left)], "random"
 
     def _first_new(self, candidates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:

@@ -112,7 +112,7 @@ class Task:
         if not self.created:
             object.__setattr__(self, "created", now.isoformat(timespec="seconds"))
         if not self.id:
-            object.__setattr__(self, "id", f"{now:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:16]}")
+            object.__setattr__(self, "id", f"{now:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:16]}")
 
     @classmethod
     def from_trials(

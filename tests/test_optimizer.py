@@ -402,3 +402,20 @@ def test_whole_numbers_beyond_a_machine_word(tmp_path):
     [task] = archive
     again = TransferOptimizer({"seed": [1, 2**70, 3**60]}, [task], surrogate="warm-start", random_state=0)
     assert again.ask() == [{"seed": 2**70}]
+
+
+@pytest.mark.parametrize("surrogate", ["gp", "auto", "rgpe", "warm-start"])
+def test_works_under_the_strictest_settings_of_numpy(surrogate):
+    past = [
+        Task.from_trials(SPACE, [(p, bowl(p)) for p in Space.parse(SPACE).sample(8, seed)])
+        for seed in range(3)
+    ]
+    with np.errstate(all="raise"):
+        optimizer = TransferOptimizer(SPACE, past, surrogate=surrogate, random_state=0)
+        asked = run(optimizer, 8, score=lambda params: 1e-160 * bowl(params))
+        assert np.geterr()["under"] == "raise"
+    assert asked == run(
+        TransferOptimizer(SPACE, past, surrogate=surrogate, random_state=0),
+        8,
+        score=lambda params: 1e-160 * bowl(params),
+    )

@@ -1,6 +1,7 @@
 """The task record."""
 
 import math
+import time
 
 import numpy as np
 import pytest
@@ -79,3 +80,11 @@ def test_profiles_and_ids():
     assert one.profile == two.profile
     assert one.id != two.id
     assert one.created.endswith("+00:00")
+
+
+def test_ids_sort_by_time_within_a_second_too():
+    ids = []
+    for _ in range(5):
+        ids.append(Task.from_trials({"C": [1]}, []).id)
+        time.sleep(0.02)
+    assert ids == sorted(ids)
