@@ -42,7 +42,7 @@ bench-plain: $(VENV)/.installed-bench  ## the optimiser without an archive, besi
 bench-transfer: $(VENV)/.installed-bench  ## transfer: first trials, proteins, and the time a model takes (hours)
 	$(THREADS) $(VENV)/bin/python -m benchmarks.evaluations
 	$(THREADS) $(VENV)/bin/python -m benchmarks.first_trial
-	$(THREADS) $(VENV)/bin/python -m benchmarks.protein --report docs/results/protein.md
+	$(THREADS) $(VENV)/bin/python -m benchmarks.papers distbo-protein
 	$(VENV)/bin/python -m benchmarks.meta_model
 
 papers: $(VENV)/.installed-bench  ## the papers' own experiments at reduced size

@@ -102,12 +102,12 @@ def space_of(estimator: str) -> Space:
     return Space.parse(ESTIMATORS[estimator][1], ESTIMATORS[estimator][0])
 
 
-def evaluate(estimator: str, params: dict[str, Any], data: Data) -> float:
+def evaluate(estimator: str, params: dict[str, Any], data: Data, folds: Any = FOLDS) -> float:
     """The score of a configuration; NaN if a fit fails."""
     candidate = clone(ESTIMATORS[estimator][0]).set_params(**params)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return float(cross_val_score(candidate, data.X, data.y, cv=FOLDS, scoring=SCORING).mean())
+            return float(cross_val_score(candidate, data.X, data.y, cv=folds, scoring=SCORING).mean())
         except ValueError:  # scikit-learn's word for: not one of the fits went through
             return math.nan

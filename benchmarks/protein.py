@@ -1,6 +1,6 @@
 """Protein-ligand binding (Law et al. 2019, section 5.3): seven proteins, each in turn the target.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.protein --report docs/results/protein.md
+The runs of `python -m benchmarks.papers distbo-protein`, which shows them.
 
 All proteins have the same 166 binary keys, so the encoder of distributions can compare them. The six
 proteins that are not the target are the sources, each with N_SOURCE trials of a plain GP search. A
@@ -15,11 +15,8 @@ the sources too when "gp" has, everything when ESTIMATORS has. Let no two progra
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shlex
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,8 +31,6 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
-from benchmarks.data import data_folder
-from benchmarks.protein_report import estimator_section
 from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.encoders import DistributionEncoder, PairEncoder
 from sktransfer.surrogates import DistBLR, DistGP
@@ -62,7 +57,7 @@ LEARNED = {
 """These learn from the rows; other names are the registry's."""
 METHODS = ["dist-gp", "manual-gp", "multi-gp", "warm-start", "gp", "random", "dist-blr", PAIRS]
 N_SOURCE, N_TRIALS = 20, 10
-WORK, RUNS = Path(__file__).parent / ".work", "protein-runs.jsonl"
+RUNS = "protein-runs.jsonl"
 
 
 # -- data and evaluations ----------------------------------------------------------------------
@@ -235,71 +230,3 @@ def run_all(
             jobs.append((folder, work, estimator, protein, seed, left, others))
     run_cells(run_target, jobs, store, n_jobs)
     return load_runs(store)
-
-
-# -- report ------------------------------------------------------------------------------------
-
-
-def report(
-    runs: dict[tuple[str, str, str, int], dict],
-    estimators: list[str],
-    methods: list[str],
-    seeds: int,
-    command: str,
-) -> str:
-    """The tables as Markdown."""
-    lines = [
-        "# Protein-ligand binding",
-        "",
-        f"Made by `{command}`.",
-        "",
-        f"Law et al. 2019, section 5.3: each of {len(PROTEINS)} proteins ({', '.join(PROTEINS)}) in turn the "
-        f"target, the others the sources with {N_SOURCE} trials each of a plain GP search. Seeds: {seeds}, "
-        "which are also those of the stratified 60-40 splits. A score is the accuracy on the test part, as "
-        "in the paper: the accuracy that was searched for, not one to expect of new molecules. Means are "
-        f"over the {len(PROTEINS) * seeds} cells, a protein and a seed; an interval is ± 1.96 standard "
-        "errors over them. Cells of one seed share source trials and those of one protein its molecules, so "
-        "the intervals are rather too narrow.",
-        "",
-        f"dist-gp and dist-blr have the `DistributionEncoder`, {PAIRS} the `PairEncoder`; the other methods "
-        "are those of the registry.",
-        "",
-    ]
-    for estimator in estimators:
-        _, space = ESTIMATORS[estimator]
-        best = {
-            m: 100 * np.maximum.accumulate(
-                [[runs[m, estimator, p, s]["scores"] for s in range(seeds)] for p in PROTEINS], axis=2
-            )
-            for m in methods
-        }  # fmt: skip
-        lines += [f"## {estimator} ({', '.join(space)})", "", *estimator_section(best)]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", help="folder of the data sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of the evaluations and runs")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=list(ESTIMATORS))
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
-    parser.add_argument("--report", type=Path, help="Markdown file to write")
-    options = parser.parse_args()
-    chosen = options.estimators, options.methods, options.seeds
-    runs = run_all(data_folder(options.data), options.work, *chosen, options.jobs)
-    threads = os.environ.get("OMP_NUM_THREADS")
-    command = f"OMP_NUM_THREADS={threads} " * bool(threads) + shlex.join(
-        ["python", "-m", "benchmarks.protein", *sys.argv[1:]]
-    )
-    text = report(runs, *chosen, command)
-    if options.report:
-        options.report.write_text(text)
-    print(text)
-
-
-if __name__ == "__main__":
-    main()
