@@ -329,6 +329,7 @@ class Archive(Upkeep):
             try:
                 self._write(task.id, data, new=True)
             except FileExistsError:  # since we looked
+                self._refresh()
                 there = find(self, task.id)
                 if there is None or not is_record_of(there, record):
                     raise ValueError(f"There is another record of this id: {file}. It was kept.") from None
@@ -340,8 +341,9 @@ class Archive(Upkeep):
         """Put the bytes of a record in their place."""
         file, remote = self._file(id), self._remote()
         if remote is not None:
-            remote.write(file.name, data)
-        _files.write(file, data, new)
+            remote.write(file.name, data, new)
+        else:
+            _files.write(file, data, new)
 
     def _check_writable(self) -> None:
         if self.readonly:

@@ -8,10 +8,12 @@ with the copy. The files of the address are as untrusted as any: they go through
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import sys
 import warnings
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -48,11 +50,11 @@ def _user_cache() -> Path:
 
 def check_installed(address: str) -> None:
     """Raise an ImportError that says what to install, unless `address` can be used."""
-    protocol = address.partition("://")[0]
     try:
         import fsspec
 
-        fsspec.get_filesystem_class(protocol)
+        for link in address.split("::"):  # a chain, such as simplecache::s3://bucket/past
+            fsspec.get_filesystem_class(link.partition("://")[0])
     except ImportError as error:
         raise ImportError(
             f"The archive {address!r} needs packages that are not installed ({error}). "
@@ -70,35 +72,51 @@ class Remote:
     """
 
     def __init__(self, address: str) -> None:
-        import fsspec
-
         self.address = address
-        self.files, self.root = fsspec.core.url_to_fs(address)
         self.tasks = mirror_directory(address) / "tasks"
 
-    def _place(self, folder: str, name: str) -> str:
-        return f"{self.root.rstrip('/')}/{folder}/{name}"
+    @cached_property
+    def _folder(self) -> tuple[Any, str]:
+        """The file system and the folder there; some kinds connect at once, which may fail."""
+        import fsspec
+
+        return fsspec.core.url_to_fs(self.address)
+
+    @property
+    def files(self) -> Any:
+        return self._folder[0]
+
+    def _place(self, folder: str, name: str = "") -> str:
+        return f"{self._folder[1].rstrip('/')}/{folder}/{name}".rstrip("/")
 
     def refresh(self, max_bytes: int) -> None:
         """Bring the local copy up to date; out of reach, it is used as it is, with a warning."""
         try:
-            there = self._sizes()
-            here = self._copied()
-            for name in here.keys() - there.keys():  # removed by somebody
-                with contextlib.suppress(OSError):
-                    (self.tasks / name).unlink()
-            wanted = [name for name, size in there.items() if here.get(name) != size and size <= max_bytes]
-            self._fetch(sorted(wanted), there)
+            missing = self.update(max_bytes)
         except Exception as error:  # each kind of file system has errors of its own
             warnings.warn(
                 f"The archive {self.address} is out of reach ({type(error).__name__}: {error}); "
                 "the local copy of it is used.",
                 stacklevel=4,
             )
+            return
+        for name, reason in missing.items():
+            warnings.warn(f"Skipped {self._place('tasks', name)}: {reason}.", stacklevel=4)
+
+    def update(self, max_bytes: int, anew: bool = False) -> dict[str, str]:
+        """Bring the local copy up to date, or fetch all of it anew; what could not be fetched, and why."""
+        there, here = self._sizes(), self._copied()
+        for name in here.keys() - there.keys():  # removed by somebody
+            with contextlib.suppress(OSError):
+                (self.tasks / name).unlink()
+        large = {name for name, size in there.items() if size > max_bytes}
+        wanted = [name for name, size in there.items() if anew or here.get(name) != size]
+        missing = self._fetch(sorted({*wanted} - large), there)
+        return missing | dict.fromkeys(sorted(large), f"it is larger than {max_bytes // 2**20} MiB")
 
     def _sizes(self) -> dict[str, int]:
         """Sizes of the record files at the address, by name."""
-        folder = self._place("tasks", "").rstrip("/")
+        folder = self._place("tasks")
         self.files.invalidate_cache(folder)
         try:
             found = self.files.ls(folder, detail=True)
@@ -123,9 +141,11 @@ class Remote:
         except FileNotFoundError:
             return {}
 
-    def _fetch(self, names: list[str], sizes: dict[str, int]) -> None:
+    def _fetch(self, names: list[str], sizes: dict[str, int]) -> dict[str, str]:
+        """Copy some records; those that could not be fetched, and why."""
         from sktransfer.archive import _files
 
+        missing = {}
         while names:
             # At least one, and not more than fit into memory together.
             n = max(1, sum(np.cumsum([sizes[name] for name in names[:_BATCH]]) <= _BATCH_BYTES))
@@ -134,16 +154,35 @@ class Remote:
             fetched = self.files.cat(list(places), on_error="return")
             for place, data in fetched.items():
                 name = places.get(place) or place.rpartition("/")[2]
-                if isinstance(data, bytes) and name in sizes:  # else removed since, or not readable
+                if isinstance(data, bytes) and name in sizes:
                     _files.write(self.tasks / name, data)
+                elif not isinstance(data, FileNotFoundError):  # which has been removed since
+                    missing[name] = f"it cannot be fetched ({type(data).__name__}: {data})"
+        return missing
 
-    def write(self, name: str, data: bytes) -> None:
-        """Put a record at the address. An object store shows it as a whole or not at all."""
+    def write(self, name: str, data: bytes, new: bool) -> None:
+        """Put a record at the address. An object store shows it as a whole or not at all.
+
+        With `new` it is a FileExistsError if another is there, whether or not it could be fetched. (Of two
+        that come at the very same moment the later one stays: few stores can tell.)
+        """
+        from sktransfer.archive import _files
+
         try:
-            self.files.makedirs(self._place("tasks", "").rstrip("/"), exist_ok=True)
-            self.files.pipe_file(self._place("tasks", name), data)
+            place, folder = self._place("tasks", name), self._place("tasks")
+            self.files.makedirs(folder, exist_ok=True)
+            self.files.invalidate_cache(folder)
+            if new:
+                with contextlib.suppress(FileNotFoundError):
+                    self.files.info(place)
+                    raise FileExistsError(errno.EEXIST, "It is there already", place)
+            self.files.pipe_file(place, data)
+        except FileExistsError:
+            raise
         except Exception as error:
             raise OSError(f"The archive {self.address} cannot be written to ({error}).") from error
+        with contextlib.suppress(OSError):  # the copy: without it the record is fetched when it is needed
+            _files.write(self.tasks / name, data)
 
     def remove(self, name: str) -> None:
         """Remove a record at the address."""
@@ -153,19 +192,6 @@ class Remote:
     def set_aside(self, name: str) -> str:
         """Move a record to the folder ``damaged`` of the address; its new place."""
         target = self._place("damaged", name)
-        self.files.makedirs(self._place("damaged", "").rstrip("/"), exist_ok=True)
+        self.files.makedirs(self._place("damaged"), exist_ok=True)
         self.files.mv(self._place("tasks", name), target)
         return target
-
-    def check_reach(self) -> None:
-        """Raise an OSError if the address cannot be listed."""
-        try:
-            self._sizes()
-        except Exception as error:
-            raise OSError(f"The archive {self.address} is out of reach ({error}).") from error
-
-    def forget(self) -> None:
-        """Remove the copied records, so that all are fetched anew."""
-        for name in self._copied():
-            with contextlib.suppress(OSError):
-                (self.tasks / name).unlink()

@@ -15,7 +15,7 @@ from sktransfer.archive import _files
 from sktransfer.archive._errors import NewerFormatError, RecordError
 from sktransfer.archive._journal import Journals, read_journal
 from sktransfer.archive._models import STALE_SECONDS, is_sound_model
-from sktransfer.archive._reader import read_record
+from sktransfer.archive._reader import MAX_BYTES, read_record
 
 ASIDE = "damaged"
 _LEFT = re.compile(r"\..*\.tmp")
@@ -50,13 +50,13 @@ class Finding:
 
 def verify(archive: Any, repair: bool) -> list[Finding]:
     """Read every file from the disk; see `Archive.verify`."""
-    remote = archive._remote()
+    remote, directory, found = archive._remote(), archive._directory(), []
     if remote is not None:
-        remote.check_reach()  # before the copy is given up
-        remote.forget()
-        archive._refresh()
-    directory = archive._directory()
-    found = []
+        try:
+            missing = remote.update(MAX_BYTES, anew=True)
+        except Exception as error:
+            raise OSError(f"The archive {remote.address} is out of reach ({error}).") from error
+        found += [Finding(f"{remote.address}/tasks/{name}", reason) for name, reason in missing.items()]
     for file, problem, movable in _problems(directory):
         moved = None
         if repair and movable:

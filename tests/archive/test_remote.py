@@ -7,6 +7,7 @@ import uuid
 import pytest
 
 from sktransfer.archive import Archive, _files
+from sktransfer.archive._reader import MAX_BYTES
 from sktransfer.archive._remote import Remote
 
 fsspec = pytest.importorskip("fsspec")
@@ -90,7 +91,7 @@ def test_records_are_fetched_once(address, make_task, monkeypatch):
         archive.append(make_task(id=id))
     assert len(list(archive)) == 3
     monkeypatch.setattr(
-        Remote, "_fetch", lambda self, names, sizes: names == [] or pytest.fail("fetched again")
+        Remote, "_fetch", lambda self, names, sizes: pytest.fail("fetched again") if names else {}
     )
     assert len(list(archive)) == 3
 
@@ -166,6 +167,105 @@ def test_cannot_be_written(make_task, monkeypatch):
     with pytest.raises(OSError, match=r"cannot be written to \(quota\)"):
         archive.append(make_task())
     assert len(archive) == 0
+
+
+@pytest.fixture
+def elsewhere(make_task, monkeypatch, tmp_path):
+    """An archive with the record "first", as another machine sees it, which has no copy yet."""
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+    archive.append(make_task(id="first"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path / "elsewhere")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "elsewhere"))
+    return archive
+
+
+def failing(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+def test_what_cannot_be_fetched_is_told_and_not_overwritten(elsewhere, make_task, monkeypatch):
+    files, file = place(elsewhere.path, "tasks/first.joblib")
+    before = files.cat_file(file)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(files), "cat_file", failing(PermissionError("403")))
+        with pytest.warns(UserWarning, match=r"Skipped .*first\.joblib: it cannot be fetched \(.*403"):
+            assert len(elsewhere) == 0
+        [finding] = elsewhere.verify()
+        assert "403" in finding.problem and finding.file.endswith("first.joblib")
+        with (
+            pytest.warns(UserWarning, match="Skipped"),
+            pytest.raises(ValueError, match="another record of this id"),
+        ):
+            elsewhere.append(make_task(id="first"))
+    assert files.cat_file(file) == before
+    assert elsewhere["first"].id == "first"
+
+
+def test_without_a_list_nothing_is_overwritten(elsewhere, make_task, monkeypatch):
+    files, file = place(elsewhere.path, "tasks/first.joblib")
+    before = files.cat_file(file)
+    monkeypatch.setattr(Remote, "_sizes", failing(TimeoutError("slow")))
+    with (
+        pytest.warns(UserWarning, match="out of reach"),
+        pytest.raises(ValueError, match="another record of this id"),
+    ):
+        elsewhere.append(make_task(id="first"))
+    assert files.cat_file(file) == before
+
+
+def test_a_file_system_that_fails_as_it_connects(make_task, monkeypatch):
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+    archive.append(make_task(id="one"))
+    monkeypatch.setattr(fsspec.core, "url_to_fs", failing(ConnectionError("no route")))
+    with pytest.warns(UserWarning, match=r"out of reach .*no route.* local copy"):
+        assert [task.id for task in archive] == ["one"]
+    with pytest.raises(OSError, match="out of reach"):
+        archive.verify()
+
+
+def test_verify_that_fails_midway_keeps_the_copy(make_task, monkeypatch):
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+    archive.append(make_task(id="one"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Remote, "_fetch", failing(TimeoutError("slow")))
+        with pytest.raises(OSError, match="out of reach"):
+            archive.verify()
+    monkeypatch.setattr(Remote, "_sizes", failing(TimeoutError("slow")))
+    with pytest.warns(UserWarning, match="local copy"):
+        assert len(archive) == 1
+
+
+def test_verify_tells_of_files_that_are_too_large(elsewhere):
+    files, file = place(elsewhere.path, "tasks/large.joblib")
+    files.pipe_file(file, bytes(MAX_BYTES + 1))
+    [finding] = elsewhere.verify()
+    assert finding.problem == "it is larger than 16 MiB"
+    with pytest.warns(UserWarning, match="larger than 16 MiB"):
+        assert [task.id for task in elsewhere] == ["first"]
+
+
+def test_the_copy_may_fail(make_task, monkeypatch):
+    """What counts is at the address."""
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+    monkeypatch.setattr(_files, "write", failing(OSError("a disk that is read only")))
+    assert archive.append(make_task(id="one")) == "one"
+    files, file = place(archive.path, "tasks/one.joblib")
+    assert files.exists(file)
+    with pytest.warns(UserWarning, match="read only"):
+        assert len(archive) == 0
+
+
+def test_a_chain_of_addresses(make_task, tmp_path):
+    archive = Archive(f"simplecache::file://{(tmp_path / 'past').as_posix()}")
+    archive.append(make_task(id="one"))
+    assert [task.id for task in archive] == ["one"]
+    assert (tmp_path / "past" / "tasks" / "one.joblib").is_file()
+    with pytest.raises(ValueError, match="nonsense"):
+        Archive("simplecache::nonsense://past")
 
 
 def test_by_the_environment(make_task, monkeypatch):
