@@ -419,3 +419,37 @@ def test_works_under_the_strictest_settings_of_numpy(surrogate):
         8,
         score=lambda params: 1e-160 * bowl(params),
     )
+
+
+@pytest.mark.parametrize("unit", [1e5, 1e-5])
+@pytest.mark.parametrize(
+    "surrogate", ["auto", "dist-gp", "dist-blr", "ablr", "common-surface", "rgpe", "tst"]
+)
+def test_errors_in_other_units_than_the_past(surrogate, unit):
+    """Euros say nothing of metres, but the shape may be the same, and the scale is soon seen."""
+
+    def error(params, place):
+        return -0.2 - (params["a"] - place) ** 2 - 0.3 * (params["b"] - 0.5) ** 2
+
+    def look(seed):
+        return profile(np.random.default_rng(seed).random((40, 3)), np.arange(40.0))
+
+    past = [
+        Task.from_trials(
+            SPACE,
+            [(p, error(p, 0.1 + 0.05 * n)) for p in Space.parse(SPACE).sample(12, n)],
+            look(n),
+            id=f"{n}",
+        )
+        for n in range(5)
+    ]
+    optimizer = TransferOptimizer(SPACE, past, profile=look(9), surrogate=surrogate, random_state=0)
+    foretold, found = [], []
+    for _ in range(12):
+        [proposal] = optimizer.propose()
+        foretold.append((proposal.mean / unit, proposal.std / unit))
+        found.append(error(proposal.params, 0.7))  # not where the past would have it
+        optimizer.tell(proposal.params, unit * found[-1])
+    assert max(found) > -0.22
+    wrong = [abs(y - m) / s for (m, s), y in zip(foretold[3:], found[3:], strict=True)]
+    assert np.median(wrong) < 10  # standard deviations: it had been thousands

@@ -92,3 +92,12 @@ def test_the_copula_of_what_has_no_ranks(z):
 def test_the_copula_ties_failures_below_the_worst():
     out = copula(np.array([NAN, 1.0, -np.inf, 2.0]))
     assert out[0] == out[2] < out[1] < out[3]
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-14, 1.0, 1e14])
+def test_standardise_in_any_unit(unit):
+    """Squared errors of micrometres are no less different than those of metres."""
+    z = np.array([-3.0, -1.0, -2.0])
+    assert np.allclose(standardise(unit * z)[0], standardise(z)[0])
+    rounding = unit * (1 + 1e-15 * np.arange(3))
+    assert standardise(rounding)[2] == 1.0

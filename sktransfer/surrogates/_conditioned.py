@@ -62,7 +62,7 @@ class Conditioned:
         self._scale = b = float(scales[best])
         # a given b: a normal mean, its prior N(a0, A²)
         information = ones @ ones * (level.shift_std / b) ** 2
-        moved = level.shift_std**2 / b * (ones @ (residuals / b - means)) / (1 + information)
+        moved = level.shift_std * (level.shift_std / b) * (ones @ (residuals / b - means)) / (1 + information)
         self._shift = float(level.shift + moved)
         self.level_std = float(level.shift_std / np.sqrt(1 + information))
         self._a = self._whiten(self._whiten((y - self._shift) / b - m), transposed=True)
@@ -76,7 +76,7 @@ class Conditioned:
         information = spread**2 * (ones @ ones)
         square = white @ white - spread**2 * (ones @ white) ** 2 / (1 + information)
         log_det = 2 * np.log(np.diag(self._L)).sum() + np.log1p(information)
-        return float(-0.5 * (square + log_det + len(white) * np.log(2 * np.pi * b * b)))
+        return float(-0.5 * (square + log_det + len(white) * (np.log(2 * np.pi) + 2 * np.log(b))))
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""

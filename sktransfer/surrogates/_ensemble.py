@@ -129,7 +129,7 @@ class TaskEnsemble(TaskProcesses):
             # The target does not show its scale yet: it is taken to be the past tasks'.
             share = np.zeros(len(self.past_))
             share[numbers] = weights[:-1]
-            level = self.past_.level(share, np.ones(len(share), dtype=bool), shared=False)
+            level = self.past_.level(share, np.ones(len(share), dtype=bool), seen)
             scale = float(np.exp(level.log_scale))
             if len(seen):
                 believed = belief.standardised(target.theta[ok])[0].mean()

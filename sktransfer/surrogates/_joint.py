@@ -221,7 +221,7 @@ class JointSurrogate(Surrogate):
         return guard(past, self.alone_.posterior(target), target.theta, y, level)
 
     def _condition(self, psi: np.ndarray, target: EncodedTask) -> tuple[Conditioned, np.ndarray, Any]:
-        level = self.past_.level(self._alike(psi), self.readable_, shared=self.scores == "raw")
+        level = self.past_.level(self._alike(psi), self.readable_, target.z, shared=self.scores == "raw")
         z, shift, scale = standardise(raise_floor(target.z) if self.scores != "raw" else target.z)
         y = shift + scale * z
         return Conditioned(self._prior(psi), target.theta, y, level), y, level

@@ -26,6 +26,33 @@ class Level:
     log_scale: float
     log_scale_std: float
 
+    def moved_to(self, seen: np.ndarray) -> Level:
+        """This level, or where the scores of the target are nowhere near it, (n,), one of their own.
+
+        An error is in the units of the data: those of house prices say nothing of where those of a length
+        are. What is far is a matter of magnitudes, and nothing that scores on one scale ever are.
+
+        >>> accuracies = Level(0.8, 0.1, -3.0, 0.5)
+        >>> accuracies.moved_to(np.array([0.6, 0.9])) is accuracies
+        True
+        >>> Level(-2.0, 1.0, -1.0, 0.5).moved_to(np.array([-3e4, -2e4])).shift
+        -25000.0
+        """
+        seen = raise_floor(seen[np.isfinite(seen)])
+        if not len(seen) or self.shift_std == 0:
+            return self
+        centre, spread = float(seen.mean()), float(seen.std())
+        factor = np.log(spread) - self.log_scale if spread else 0.0
+        elsewhere = abs(centre - self.shift) > 10 * self.shift_std
+        wider = factor > 3 * self.log_scale_std
+        # Trials that are all good ones differ less than a whole past search.
+        narrower = len(seen) >= 3 and factor < -3 * (self.log_scale_std + 1)
+        if not (elsewhere or wider or narrower):
+            return self
+        if elsewhere and self.shift:  # in another unit the differences are larger by the same factor
+            spread = max(spread, 0.1 * abs(centre / self.shift) * float(np.exp(self.log_scale)))
+        return Level(centre, 3 * spread, float(np.log(spread)), 1.0) if spread else self
+
 
 @dataclass(frozen=True)
 class Past:
@@ -81,11 +108,11 @@ class Past:
         used, there = (np.bincount(owner, minlength=len(self)) for owner in (self.owner[rows], self.owner))
         return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
 
-    def level(self, weights: np.ndarray, known: np.ndarray, shared: bool) -> Level:
+    def level(self, weights: np.ndarray, known: np.ndarray, seen: np.ndarray, shared: bool = False) -> Level:
         """Shift and scale of a new task, from those of the past ones that are known, by how alike they are.
 
-        With `shared` there is one scale for all and nothing to guess. Otherwise the spread is never
-        below what one task alone would leave open.
+        Where the scores that were seen of it are nowhere near, they decide. With `shared` there is one scale
+        for all and nothing to guess. Otherwise the spread is never below what one task would leave open.
         """
         if shared:
             return Level(float(self.shifts[0]), 0.0, float(np.log(self.scales[0])), 0.0)
@@ -94,7 +121,8 @@ class Past:
         shift, log_scale = np.average(shifts, weights=weights), np.average(logs, weights=weights)
         shift_var = np.average((shifts - shift) ** 2, weights=weights) + np.exp(2 * log_scale)
         log_var = np.average((logs - log_scale) ** 2, weights=weights) + 0.25
-        return Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
+        level = Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
+        return level.moved_to(seen)
 
     def best_settings(self, n: int, usable: np.ndarray) -> np.ndarray:
         """The n best settings of each usable task that exist in today's space; -> (k, d)."""

@@ -234,15 +234,15 @@ class ABLR(MetaSurrogate):
             return None if len(target.z) < self.n_initial else self.alone_.posterior(target)
         y = floored(target.z)
         c = self._context_of(target, y)
-        level = self._level(c)
+        level = self._level(c, target.z)
         belief = self._condition(c, target.theta, y, level)
         if not self.guard or not len(y):
             return belief
         return guarded(belief, self.alone_.posterior(target), target.theta, y, level)
 
-    def _level(self, c: np.ndarray) -> Level:
+    def _level(self, c: np.ndarray, seen: np.ndarray) -> Level:
         everyone = np.ones(len(self.past_), dtype=bool)
-        return self.past_.level(self._alike(c) if len(c) else 1.0 * everyone, everyone, shared=False)
+        return self.past_.level(self._alike(c) if len(c) else 1.0 * everyone, everyone, seen)
 
     def _condition(self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level) -> Conditioned:
         """The head given the trials; alpha and beta the most probable, before them those of the past."""
@@ -275,7 +275,7 @@ class ABLR(MetaSurrogate):
                 return self.encoder_.embed([inputs])[0].numpy()
         if not len(y):
             return average
-        level = self._level(average)
+        level = self._level(average, target.z)
         typical = [np.exp(self.learned_[name].mean()) for name in ("log_alpha", "log_beta")]
 
         def evidence(c: np.ndarray) -> float:

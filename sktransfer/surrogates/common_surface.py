@@ -249,7 +249,7 @@ class CommonSurface(MetaSurrogate):
         prior = self._surface(alike)
         z, shift, scale = standardise(raise_floor(target.z))
         y = shift + scale * z
-        guessed = self.past_.level(alike, np.ones(len(alike), dtype=bool), shared=False)
+        guessed = self.past_.level(alike, np.ones(len(alike), dtype=bool), target.z)
         if not len(y):
             return Conditioned(prior, target.theta, y, guessed)
         fair = belief = Conditioned(prior, target.theta, y, guessed)

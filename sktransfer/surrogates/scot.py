@@ -189,7 +189,7 @@ class SCoT(MetaSurrogate):
             return self.alone_.posterior(target)
         past, x = self.past_, self._target_features(target)
         before = self._before(x)
-        level = past.level(self._alike(x), np.ones(len(past), dtype=bool), shared=False)
+        level = past.level(self._alike(x), np.ones(len(past), dtype=bool), target.z)
         y = floored(target.z)
         fair = Conditioned(before, target.theta, y, level)
         if not len(y):

@@ -226,7 +226,7 @@ class TaskPrior(TaskProcesses):
         numbers, weights = self._listened_to(target)
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
-        level = self.past_.level(shares, shares > 0, shared=False)
+        level = self.past_.level(shares, shares > 0, target.z)
         # Before the first success, failures have no score to be worse than.
         told = slice(None if np.isfinite(target.z).any() else 0)
         theta, y = target.theta[told], floored(target.z, usual=float(np.exp(level.log_scale)))[told]

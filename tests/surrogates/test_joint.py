@@ -172,7 +172,7 @@ def test_one_past_task_with_absurd_scores_does_not_decide_where_a_new_one_is_exp
     theta, number = rng.random((8, 1)), np.array([False])
     tasks = [EncodedTask(theta, 0.5 + 0.01 * n + 0.1 * theta[:, 0], number, id=f"{n}") for n in range(6)]
     absurd = EncodedTask(theta, -400 - 100 * theta[:, 0], number, id="absurd")
-    found = Past.of([*tasks, absurd], "standardise").level(np.ones(7), np.ones(7, dtype=bool), shared=False)
+    found = Past.of([*tasks, absurd], "standardise").level(np.ones(7), np.ones(7, dtype=bool), np.empty(0))
     assert found.shift == pytest.approx(0.58, abs=0.1)
     assert found.shift_std < 1
     assert found.log_scale_std > 0.6  # a much larger scale has been seen
@@ -182,7 +182,7 @@ def test_the_level_of_one_similar_task_is_not_taken_for_certain():
     theta, number = np.random.default_rng(0).random((8, 1)), np.array([False])
     tasks = [EncodedTask(theta, 10 * n + theta[:, 0], number, id=f"{n}") for n in range(8)]
     alike = np.eye(8)[3]
-    found = Past.of(tasks, "standardise").level(alike, np.ones(8, dtype=bool), shared=False)
+    found = Past.of(tasks, "standardise").level(alike, np.ones(8, dtype=bool), np.empty(0))
     assert found.shift == pytest.approx(30.5, abs=1)
     assert found.shift_std > 1  # the others are tens apart
 
