@@ -28,6 +28,7 @@ from sktransfer.task import Trial
 REACH = 10.0
 """In widths of the space: what lies farther outside lies no farther. Some write 1e200 for no limit at all."""
 
+NEAR = 0.02  # in widths of the space: trials of one batch that are nearer than this tell much the same
 N_DRAWN = 1024  # configurations that a Thompson draw chooses from
 
 
@@ -74,18 +75,24 @@ class Belief:
 
     posterior: Posterior
     best: float | None
-    draws: bool = False
-    region: Region | None = None
+    draws: bool
+    region: Region | None
+    apart: Sequence[np.ndarray]
+    categorical: np.ndarray
 
     @classmethod
-    def of(cls, surrogate: Surrogate, target: EncodedTask) -> Belief | None:
-        """What a surrogate believes about a target; None if it has no belief."""
+    def of(cls, surrogate: Surrogate, target: EncodedTask, apart: Sequence[np.ndarray] = ()) -> Belief | None:
+        """What a surrogate believes about a target; None if it has no belief.
+
+        Trials near the codes `apart`, (d,) each, which are under way, are not wanted.
+        """
         posterior = surrogate.posterior(target)
         if posterior is None:
             return None
         best = float(np.nanmax(target.z)) if len(target.z) else None
         best = getattr(posterior, "incumbent", best)  # where the posterior has a scale of its own
-        return cls(posterior, best, surrogate.draws(target), surrogate.region(target))
+        where = surrogate.draws(target), surrogate.region(target)
+        return cls(posterior, best, *where, apart, target.categorical)
 
     def predict(self, code: np.ndarray) -> tuple[float, float]:
         """Mean and standard deviation of one configuration's score, (1, d), with that of the common level."""
@@ -119,8 +126,22 @@ class Belief:
         """How much a trial promises; (n, d) -> (n,)."""
         mean, std = self.posterior.predict(theta)
         if self.best is None:
-            return lower_confidence_bound(mean, std)
-        return log_expected_improvement(mean, std, self.best)
+            value = lower_confidence_bound(mean, std)
+        else:
+            value = log_expected_improvement(mean, std, self.best)
+        return np.where(self._is_under_way(theta), -np.inf, value)
+
+    def _is_under_way(self, theta: np.ndarray) -> np.ndarray:
+        """Whether next to the same is being tried, so that a batch is no set of copies; (n, d) -> (n,).
+
+        That a trial under way will turn out as predicted keeps a nearly noise-free model from its very place,
+        not from the places beside it.
+        """
+        found = np.zeros(len(theta), dtype=bool)
+        for code in self.apart:
+            distance = np.where(self.categorical, theta != code, np.abs(theta - code))
+            found |= (distance < min(NEAR, 0.2 / len(self.apart))).all(axis=1)  # of many each has less room
+        return found
 
 
 def predicted(belief: Belief | None, space: Space, params: Mapping[str, Any]) -> tuple[float, float]:

@@ -59,8 +59,10 @@ def _say_if_missing(path: str) -> None:
 
 
 def _say(text: str) -> None:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
-        print(text, flush=True)
+        # What the terminal has no letters for must not hide the rest.
+        print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
     except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

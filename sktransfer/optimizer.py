@@ -88,8 +88,8 @@ class TransferOptimizer:
         self.surrogate = make_surrogate(surrogate)
         self.tasks = tuple(tasks)
         self.metric = (metric,) if isinstance(metric, str) else tuple(metric)
-        self._seed = as_seed(random_state)
-        self.learned, self._asked = False, 0  # whether the past was looked at; trials asked for
+        self._seed, self._asked = as_seed(random_state), 0  # how many trials were asked for
+        self.learned = self._repeats = False  # whether the past was looked at; whether all has been tried
         self._seen: set[frozenset] = set()
         self._pending: dict[frozenset, dict[str, Any]] = {}
         self._trials: list[Trial] = []
@@ -133,7 +133,7 @@ class TransferOptimizer:
             if members is not None and not members.fresh(self._seen):
                 if pool is not None:
                     break
-                members = None  # the finite space is used up: repeat
+                members, self._repeats = None, True  # the finite space is used up
                 self._seen.clear()
             proposals.append(self._propose_one(members))
         return proposals
@@ -201,7 +201,7 @@ class TransferOptimizer:
     def used_up(self) -> bool:
         """True if every configuration of a small finite space has been proposed or told."""
         members = self._members(None)
-        return members is not None and not members.fresh(self._seen)
+        return self._repeats or (members is not None and not members.fresh(self._seen))
 
     def _propose_one(self, members: Pool | None) -> Proposal:
         # A stream of its own for each trial: a search that is taken up again draws the same.
@@ -347,4 +347,4 @@ class TransferOptimizer:
         if belief is None or belief.draws or not self._pending:  # draws differ by themselves
             return belief
         codes = self.space.encode(list(self._pending.values()))
-        return Belief.of(self.surrogate, with_trials(target, codes, belief.scores(codes)[0]))
+        return Belief.of(self.surrogate, with_trials(target, codes, belief.scores(codes)[0]), apart=[*codes])

@@ -165,3 +165,16 @@ def test_a_stranger_cannot_write_to_the_screen(run, tmp_path):
     code, out, _ = run("ls", on=tmp_path)
     assert code == 0 and "\x1b" not in out and out.count("\n") == 1
     assert "\\x1b[2J2020\\nfake" in out
+
+
+def test_a_terminal_without_the_letters(archive):
+    archive.append(Task.from_trials({"C": [1]}, [({"C": 1}, 0.5)], id="three", metrics=["Größe"]))
+    command = [sys.executable, "-m", "sktransfer", "archive", "show", "three", "--archive", str(archive.path)]
+    settings = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, env=settings, cwd=ROOT)
+    assert done.returncode == 0 and r"Gr\xf6\xdfe" in done.stdout
+
+
+def test_older_than_any_date(run):
+    code, said, _ = run("prune", "--older-than", "999999")
+    assert code == 0 and "Traceback" not in said

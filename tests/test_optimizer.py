@@ -453,3 +453,33 @@ def test_errors_in_other_units_than_the_past(surrogate, unit):
     assert max(found) > -0.22
     wrong = [abs(y - m) / s for (m, s), y in zip(foretold[3:], found[3:], strict=True)]
     assert np.median(wrong) < 10  # standard deviations: it had been thousands
+
+
+@pytest.mark.parametrize("surrogate", ["gp", "auto", "dist-gp", "ablr"])
+def test_a_batch_in_one_dimension_is_no_set_of_copies(surrogate):
+    space = {"a": uniform(0, 1)}
+    past = [
+        Task.from_trials(
+            space,
+            [(p, -((p["a"] - 0.4) ** 2)) for p in Space.parse(space).sample(10, n)],
+            profile(np.random.default_rng(n).random((30, 2)), np.arange(30.0)),
+            id=str(n),
+        )
+        for n in range(4)
+    ]
+    own = profile(np.random.default_rng(9).random((30, 2)), np.arange(30.0))
+    optimizer = TransferOptimizer(space, past, profile=own, surrogate=surrogate, random_state=0)
+    for _ in range(3):
+        batch = optimizer.ask(6)
+        for params in batch:
+            optimizer.tell(params, -((params["a"] - 0.5) ** 2))
+    gaps = np.diff(sorted(params["a"] for params in batch))
+    assert np.sum(gaps < 0.015) <= 1  # the past's own settings may be close to each other
+    assert max(trial.score for trial in optimizer.to_task().trials) > -1e-3
+
+
+def test_what_is_used_up_stays_so():
+    optimizer = TransferOptimizer({"a": [1, 2, 3]}, random_state=0)
+    assert not optimizer.used_up
+    run(optimizer, 4, score=lambda params: 1.0)
+    assert optimizer.used_up

@@ -57,7 +57,10 @@ def _moment(older_than: Any) -> datetime:
         raise ValueError(
             f"older_than must be a number of days, a timedelta or a datetime, got {older_than!r}."
         )
-    return datetime.now(UTC) - older_than
+    try:
+        return datetime.now(UTC) - older_than
+    except OverflowError:  # before there were dates: nothing is so old
+        return _DATELESS
 
 
 def _created(task: Task) -> datetime:

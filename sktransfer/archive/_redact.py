@@ -97,31 +97,32 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
         name: name if name == "score" or name in get_scorer_names() else f"metric {number}"
         for number, name in enumerate(record["metrics"], start=1)
     }
+    hide = _Hider()
     return {
         **record,
         "space": {
             **space,
             "branches": [
-                {own.get(name, name): _hidden_entry(entry) for name, entry in branch.items()}
+                {own.get(name, name): hide.entry(entry) for name, entry in branch.items()}
                 for branch in space["branches"]
             ],
             "canonical": {own[name]: own[name] for name in space["canonical"]},
-            "fixed": {name.partition("@")[0]: _hidden(value) for name, value in space["fixed"].items()},
+            "fixed": {
+                name.partition("@")[0]: hide.value(value)
+                for name, value in space["fixed"].items()
+                if value not in _NO_STEP  # then the name is that of a step
+            },
         },
         "metrics": [metrics[name] for name in record["metrics"]],
         "trials": [
             {
                 **trial,
-                "params": _renamed(trial["params"], own),
+                "params": {own.get(name, name): hide.value(v) for name, v in trial["params"].items()},
                 "metrics": {metrics.get(name, "metric"): value for name, value in trial["metrics"].items()},
             }
             for trial in record["trials"]
         ],
     }
-
-
-def _renamed(params: dict[str, Any], own: dict[str, str]) -> dict[str, Any]:
-    return {own.get(name, name): _hidden(value) for name, value in params.items()}
 
 
 def _is_searched_step(name: str, space: dict[str, Any]) -> bool:
@@ -131,38 +132,44 @@ def _is_searched_step(name: str, space: dict[str, Any]) -> bool:
     return any(value in _NO_STEP or (isinstance(value, dict) and "class" in value) for value in values)
 
 
-def _hidden_entry(entry: dict[str, Any]) -> dict[str, Any]:
-    """A list of values of the space; a distribution has nothing to hide."""
-    return {**entry, "values": _hidden(entry["values"])} if "values" in entry else entry
+class _Hider:
+    """Values of one record, without the names of somebody's own functions, objects, steps and labels.
 
+    Names are numbered in the order they are met: what was equal in a record stays equal, and a number, other
+    than a digest, cannot be looked up in a list of words.
+    """
 
-def _hidden(value: Plain) -> Any:
-    """A described value, without the names of somebody's own functions, objects, steps and labels."""
-    if isinstance(value, list):
-        return [
-            [f"step {number}", *map(_hidden, item[1:])] if _is_step(item) else _hidden(item)
-            for number, item in enumerate(value, start=1)
-        ]
-    if not isinstance(value, dict):
-        return value
-    name = value.get("object")
-    if isinstance(name, str) and not name.startswith(_PUBLIC):
-        return {"object": _stand_in("object", name)}
-    if name is not None:
-        return value
-    if "class" in value and isinstance(value.get("params"), dict):
-        return {**value, "params": {key: _hidden(item) for key, item in value["params"].items()}}
-    return {_label(key): _hidden(item) for key, item in value.items()}
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[str, str], int] = {}
 
+    def _stand_in(self, kind: str, name: str) -> str:
+        same = sum(k == kind for k, _ in self._numbers)
+        return f"{kind} {self._numbers.setdefault((kind, name), same + 1)}"
 
-def _label(key: str) -> str:
-    """A key of a dict: a number says nothing of anybody."""
-    return key if key.lstrip("-").isdigit() else _stand_in("key", key)
+    def entry(self, entry: dict[str, Any]) -> dict[str, Any]:
+        """A list of values of the space; a distribution has nothing to hide."""
+        return {**entry, "values": self.value(entry["values"])} if "values" in entry else entry
 
+    def value(self, value: Plain) -> Any:
+        if isinstance(value, list):
+            return [
+                [f"step {number}", *map(self.value, item[1:])] if _is_step(item) else self.value(item)
+                for number, item in enumerate(value, start=1)
+            ]
+        if not isinstance(value, dict):
+            return value
+        name = value.get("object")
+        if isinstance(name, str) and not name.startswith(_PUBLIC):
+            return {"object": self._stand_in("object", name)}
+        if name is not None:
+            return value
+        if "class" in value and isinstance(value.get("params"), dict):
+            return {**value, "params": {key: self.value(item) for key, item in value["params"].items()}}
+        return {self._label(key): self.value(item) for key, item in value.items()}
 
-def _stand_in(kind: str, name: str) -> str:
-    """The same name gives the same stand-in: what was equal stays equal."""
-    return f"{kind} {hashlib.blake2b(name.encode(), digest_size=8).hexdigest()}"
+    def _label(self, key: str) -> str:
+        """A key of a dict: a number says nothing of anybody."""
+        return key if key.lstrip("-").isdigit() else self._stand_in("key", key)
 
 
 def _is_step(value: Any) -> bool:

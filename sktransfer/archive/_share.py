@@ -191,11 +191,16 @@ def _unpacked(content: zipfile.ZipFile, path: Path) -> Iterator[tuple[Path, byte
         yield place, _bytes(content, member)
 
 
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
+
+
 def _bytes(content: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """The bytes of a member; those of a bad one are no record, and the reader will say so."""
     bound = min(MAX_BYTES, MAX_RATIO * member.compress_size + 4096)
     if member.file_size > bound:
         return b"too large"
+    if member.compress_type not in _PACKED:
+        return b"packed in a way that nobody needs"
     try:
         with content.open(member) as stream:
             return stream.read(bound)

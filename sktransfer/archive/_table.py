@@ -11,7 +11,7 @@ from sktransfer.archive._format import library_versions
 from sktransfer.profile import profile
 from sktransfer.task import Task
 
-_PREFIX = "param_"
+_PREFIX, _MEAN = "param_", "mean_test_"
 _SCORES = ("score", "mean_test_score")
 # Columns that are no parameters, by the names of `Trial` and by those of `cv_results_`.
 _FACTS = {"std": "std", "std_test_score": "std", "fit_time": "fit_time", "mean_fit_time": "fit_time"}
@@ -54,12 +54,19 @@ def task_from_table(
         {name: values[row] for name, values in cells.items() if values[row] is not _MISSING}
         for row in range(len(columns[score]))
     ]
+    # The table of a search has a column of each metric.
+    others = {
+        name.removeprefix(_MEAN): values
+        for name, values in columns.items()
+        if name.startswith(_MEAN) and name != score and name not in names.values()
+    }
     facts = {fact: columns[column] for column, fact in _FACTS.items() if column in columns}
     trials = [
         {
             "params": params,
             "score": _number(columns[score][row]),
             **{fact: _number(values[row]) for fact, values in facts.items()},
+            "metrics": {name: _number(values[row]) for name, values in others.items()},
         }
         for row, params in enumerate(rows)
     ]
@@ -68,7 +75,7 @@ def task_from_table(
         trials,
         None if X is None else profile(X, y, keep=keep),
         estimator=estimator,
-        metrics=(metric or score,),
+        metrics=(metric or score.removeprefix(_MEAN), *others),
         versions=library_versions(),
     )
 

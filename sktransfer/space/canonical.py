@@ -138,7 +138,8 @@ def fixed_values(estimator: Any, canonical: Mapping[str, str]) -> dict[str, Plai
             continue
         for owner in _owners(path, {}, estimator):
             key = f"{type(owner).__name__}.{parameter}"
-            if key not in tuned:
+            # A step that is switched off is listed, too, but its name is the user's own.
+            if key not in tuned and parameter in owner.get_params(deep=False):
                 fixed.setdefault(key, plain)
     return fixed
 

@@ -183,6 +183,40 @@ def test_export_without_names_of_steps_and_labels(archive, tmp_path):
     assert key.startswith("key ") and weight == 2
 
 
+def test_export_without_names_of_steps_that_are_switched_off(archive, tmp_path):
+    steps = [("secret_step", "passthrough"), ("secret_none", None), ("clf", SVC())]
+    search = GridSearchCV(Pipeline(steps), {"clf__C": [1, 10]}, cv=2).fit(X, y)
+    archive.add(search, X, y)
+    _, record = exported(archive, tmp_path / "a.zip", names=False)
+    assert "secret" not in json.dumps(record)
+    assert record["space"]["fixed"]["SVC.kernel"] == "rbf"
+
+
+def test_labels_cannot_be_looked_up(archive, tmp_path):
+    """Words have no digests in the file, which a list of words would give back; what is equal stays equal."""
+    weights = [{"yes": 2, "no": 1}, {"no": 2, "yes": 1}]
+    spec = {"class_weight": weights}
+    archive.append(Task.from_trials(Space.parse(spec, SVC()), [({"class_weight": w}, 0.5) for w in weights]))
+    _, record = exported(archive, tmp_path / "a.zip", names=False)
+    values = record["space"]["branches"][0]["SVC.class_weight"]["values"]
+    assert values == [{"key 1": 2, "key 2": 1}, {"key 2": 2, "key 1": 1}]
+    assert [trial["params"]["SVC.class_weight"] for trial in record["trials"]] == values
+
+
+def test_an_export_that_was_packed_in_a_strange_way(archive, make_task, tmp_path, other):
+    archive.append(make_task())
+    archive.export(tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as old, zipfile.ZipFile(tmp_path / "b.zip", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name), compress_type=zipfile.ZIP_LZMA)
+    damaged = bytearray((tmp_path / "b.zip").read_bytes())
+    damaged[80:120] = bytes(40)
+    (tmp_path / "c.zip").write_bytes(damaged)
+    for file in ("b.zip", "c.zip"):
+        received = other.import_(tmp_path / file)
+        assert not received.added and len(received.refused) == 1
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are none")
 def test_export_replaces_no_pipe_and_follows_a_link(archive, make_task, tmp_path):
     archive.append(make_task())
@@ -389,6 +423,17 @@ def test_table_with_a_space(archive):
     assert [(t.params, t.status) for t in task.trials] == [({"C": 1}, "ok"), ({"C": 10}, "failed")]
     assert task.space["branches"][0]["C"]["values"] == [0.1, 1, 10]
     assert task.metrics == ("gain",) and task.profile is None
+
+
+def test_the_table_of_a_search(archive):
+    scoring = ["accuracy", "f1_macro"]
+    search = GridSearchCV(SVC(), {"C": [1, 10]}, cv=2, scoring=scoring, refit=False).fit(X, y)
+    table = {name: list(values) for name, values in search.cv_results_.items()}
+    task = archive[archive.add(table, X, y, estimator=SVC(), score="mean_test_accuracy")]
+    assert task.metrics == ("accuracy", "f1_macro")
+    assert [t.metrics["f1_macro"] for t in task.trials] == table["mean_test_f1_macro"]
+    plain = GridSearchCV(SVC(), {"C": [1, 10]}, cv=2).fit(X, y)
+    assert archive[archive.add(dict(plain.cv_results_), X, y)].metrics == ("score",)
 
 
 def test_none_is_a_value(archive):
