@@ -15,57 +15,82 @@ from typing import Any
 from sklearn.base import is_classifier, is_regressor
 from sklearn.metrics import get_scorer, get_scorer_names
 
+from sktransfer._content import digest
 from sktransfer.task import Trial
 
 
 def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
     """Names by which archives may know the metric that a search tunes.
 
-    Its own comes first. What an estimator scores itself by is recorded as ``"score"``.
+    What an estimator scores itself by is recorded as ``"score"``.
 
     >>> from sklearn.linear_model import Ridge
     >>> tuned_metric(Ridge(), None, True), tuned_metric(Ridge(), "neg_max_error", True)
     (('r2', 'score'), ('neg_max_error',))
     >>> tuned_metric(Ridge(), {"mine": "r2", "other": "neg_max_error"}, "mine")
-    ('mine', 'r2', 'score')
+    ('r2', 'score')
     """
-    if isinstance(scoring, Mapping | Sequence | set) and not isinstance(scoring, str):
-        name = refit if isinstance(refit, str) else next(iter(scoring), "score")
-        scorer = scoring.get(name) if isinstance(scoring, Mapping) else name
-        known = sklearn_name(scorer)
-        return (name,) if known is None else _unique(name, *tuned_metric(estimator, known, True))
-    if callable(scoring) and isinstance(refit, str):  # it returns several scores, refit names one of them
-        return (refit,)
-    own = _own_metric(estimator)
-    return _unique(own, "score") if scorer_name(scoring) in (own, "score") else (scorer_name(scoring),)
+    several = isinstance(scoring, Mapping | Sequence | set) and not isinstance(scoring, str)
+    # A function that returns several scores has one for `refit` to name, too.
+    key = refit if isinstance(refit, str) else next(iter(scoring), "score") if several else "score"
+    name, own = recorded_name(key, scoring), _own_metric(estimator)
+    return (own, "score") if name in (own, "score") and own != "score" else (name,)
+
+
+def recorded_name(key: str, scoring: Any) -> str:
+    """What a record calls a metric that `cv_results_` knows by a key.
+
+    A key of one's own stands for itself, unless all others would take it for something else.
+
+    >>> recorded_name("mine", {"mine": "f1"}), recorded_name("mine", {"mine": print})
+    ('f1', 'mine')
+    >>> recorded_name("f1", {"f1": print}), recorded_name("f1", ["f1"]), recorded_name("score", "f1")
+    ('own f1', 'f1', 'f1')
+    """
+    if isinstance(scoring, Mapping) and key in scoring:
+        return sklearn_name(scoring[key]) or (f"own {key}" if _has_a_meaning(key) else key)
+    return scorer_name(scoring) if key == "score" else key
 
 
 def scorer_name(scoring: Any) -> str:
     """What a record calls the only metric of a search; "score" is the estimator's own.
 
-    >>> from sklearn.metrics import f1_score, make_scorer
+    >>> from sklearn.metrics import f1_score, fbeta_score, make_scorer
     >>> scorer_name("f1"), scorer_name(make_scorer(f1_score)), scorer_name(None)
     ('f1', 'f1', 'score')
+    >>> scorer_name(make_scorer(fbeta_score, beta=2, greater_is_better=False))
+    'neg_fbeta_score(beta=2)'
     """
     if (known := sklearn_name(scoring)) is not None or not callable(scoring):
         return known or "score"
     function = getattr(scoring, "_score_func", scoring)
     name = str(getattr(function, "__name__", type(function).__name__))
-    return "scorer" if name == "score" else name
+    if name == "<lambda>":
+        name = f"<lambda> {(digest(function) or '')[:8]}"
+    options = ", ".join(f"{key}={value!r:.40}" for key, value in getattr(scoring, "_kwargs", {}).items())
+    name = "neg_" * (getattr(scoring, "_sign", 1) < 0) + name + f"({options})" * bool(options)
+    return f"own {name}" if _has_a_meaning(name) else name
 
 
-def with_known_names(trial: Trial, tuned: str, scoring: Any) -> Trial:
-    """The trial with its metrics also by scikit-learn's names, where the user has names of their own.
+def with_recorded_names(trial: Trial, tuned: str, scoring: Any) -> Trial:
+    """The trial with its other metrics by the names of a record, and by keys of one's own beside them.
 
     >>> trial = Trial.make({}, 0.9, metrics={"b": 0.8})
-    >>> with_known_names(trial, "a", {"a": "accuracy", "b": "roc_auc"}).metrics
-    {'b': 0.8, 'accuracy': 0.9, 'roc_auc': 0.8}
+    >>> with_recorded_names(trial, "a", {"a": "accuracy", "b": "roc_auc"}).metrics
+    {'a': 0.9, 'b': 0.8, 'roc_auc': 0.8}
     """
     if not isinstance(scoring, Mapping):
         return trial
-    own = {tuned: trial.score, **trial.metrics}
-    known = {sklearn_name(scorer): own[key] for key, scorer in scoring.items() if key in own}
-    return replace(trial, metrics=trial.metrics | {n: v for n, v in known.items() if n and n not in own})
+    by_key = {tuned: trial.score, **trial.metrics}
+    names = {recorded_name(key, scoring): value for key, value in by_key.items()}
+    metrics = {key: value for key, value in by_key.items() if not _has_a_meaning(key)} | names
+    metrics.pop(recorded_name(tuned, scoring))  # that is the score itself
+    return replace(trial, metrics=metrics)
+
+
+def _has_a_meaning(name: str) -> bool:
+    """Whether it stands for one and the same metric in all searches."""
+    return name == "score" or name in get_scorer_names()
 
 
 def sklearn_name(scoring: Any) -> str | None:
@@ -87,10 +112,6 @@ def _own_metric(estimator: Any) -> str:
         return "accuracy" if is_classifier(estimator) else "r2" if is_regressor(estimator) else "score"
     except AttributeError:  # of one that is no estimator of scikit-learn
         return "score"
-
-
-def _unique(*names: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
 
 
 @cache

@@ -28,7 +28,7 @@ from sktransfer._compat import (
 )
 from sktransfer._evaluations import Evaluations, Rows, scores_of, trial_of
 from sktransfer._meta_model import is_kept, learn
-from sktransfer._metric_names import scorer_name, tuned_metric, with_known_names
+from sktransfer._metric_names import recorded_name, tuned_metric, with_recorded_names
 from sktransfer._problem import describe_problem
 from sktransfer._progress import Progress
 from sktransfer._run_parts import (
@@ -215,7 +215,7 @@ class Run:
 
     def _report(self, proposal: Proposal, rows: Rows, is_new: bool) -> None:
         tuned = self._tuned_metric(scores_of(rows))
-        trial = with_known_names(trial_of(proposal.params, rows, tuned), tuned, self._search.scoring)
+        trial = with_recorded_names(trial_of(proposal.params, rows, tuned), tuned, self._search.scoring)
         self.trials.append(trial)
         self._fit_errors += [row["fit_error"] for row in rows]
         self._origins.append(proposal.origin)
@@ -225,10 +225,8 @@ class Run:
         """The metric that `refit` names, or the first."""
         refit = self._search.refit
         tuned = refit if isinstance(refit, str) and refit in metrics else next(iter(metrics))
-        if tuned != "score":
-            self._metric_name = str(tuned)
-        elif self._metric_name == "score":  # later it is all that there is of a failed candidate
-            self._metric_name = scorer_name(self._search.scoring)
+        if tuned != "score" or self._metric_name == "score":  # later it is all that a failed candidate has
+            self._metric_name = recorded_name(str(tuned), self._search.scoring)
         return tuned
 
     # -- failures ------------------------------------------------------------------------------

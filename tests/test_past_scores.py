@@ -137,17 +137,24 @@ def scorer(estimator, X, y):
         (LogisticRegression(), get_scorer("f1"), True, ("f1",)),
         (LogisticRegression(), make_scorer(f1_score), True, ("f1",)),
         (LogisticRegression(), make_scorer(accuracy_score), True, ("accuracy", "score")),
-        (LogisticRegression(), make_scorer(f1_score, labels=np.array([0, 1])), True, ("f1_score",)),
+        (
+            LogisticRegression(),
+            make_scorer(f1_score, labels=np.array([0, 1])),
+            True,
+            ("f1_score(labels=array([0, 1]))",),
+        ),
         (LogisticRegression(), make_scorer(log_loss), True, ("log_loss",)),
-        (LogisticRegression(), lambda model, X, y: 1.0, True, ("<lambda>",)),
+        (LogisticRegression(), make_scorer(log_loss, greater_is_better=False), True, ("own neg_log_loss",)),
+        (LogisticRegression(), {"score": "neg_log_loss"}, "score", ("neg_log_loss",)),
+        (LogisticRegression(), {"f1": scorer}, "f1", ("own f1",)),
         (object(), None, True, ("score",)),
         (LogisticRegression(), ["f1", "roc_auc"], "roc_auc", ("roc_auc",)),
         (LogisticRegression(), ("f1", "roc_auc"), False, ("f1",)),
-        (LogisticRegression(), {"a": "f1", "b": "accuracy"}, "b", ("b", "accuracy", "score")),
-        (LogisticRegression(), {"a": get_scorer("f1")}, "a", ("a", "f1")),
+        (LogisticRegression(), {"a": "f1", "b": "accuracy"}, "b", ("accuracy", "score")),
+        (LogisticRegression(), {"a": get_scorer("f1")}, "a", ("f1",)),
         (LogisticRegression(), scorer, "mine", ("mine",)),
         (LogisticRegression(), {"a": "f1"}, "not there", ("not there",)),
-        (LogisticRegression(), [], True, ("score", "accuracy")),
+        (LogisticRegression(), [], True, ("accuracy", "score")),
     ],
 )
 def test_names_of_the_tuned_metric(estimator, scoring, refit, names):
@@ -174,7 +181,7 @@ def test_metrics_under_names_of_ones_own(tmp_path):
     made = TransferSearchCV(LogisticRegression(), SPACE, n_iter=4, cv=2, scoring=scoring, refit="mine")
     fitted = made.set_params(archive=tmp_path, random_state=0).fit(*data(0))
     [record] = Archive(tmp_path)
-    assert record.metrics == ("mine", "other", "third", "accuracy", "neg_log_loss", "f1")
+    assert record.metrics == ("accuracy", "mine", "other", "third", "neg_log_loss", "f1")
     [encoded] = encode_tasks(Space.parse(SPACE), [record], ["neg_log_loss"])
     assert np.allclose(encoded.z, fitted.cv_results_["mean_test_other"])
 
@@ -194,3 +201,21 @@ def test_the_record_names_the_metric():
     optimizer = TransferOptimizer(SPACE, metric="neg_log_loss", random_state=0)
     optimizer.tell({"C": 1.0}, -0.3)
     assert optimizer.to_task().metrics == ("neg_log_loss",)
+
+
+def test_lambdas_are_known_by_what_they_do():
+    one, same, other = (
+        tuned_metric(Ridge(), scoring, True)
+        for scoring in (lambda m, X, y: 1.0, lambda m, X, y: 1.0, lambda m, X, y: -2.0 * len(y))
+    )
+    assert one == same != other
+
+
+def test_a_key_of_ones_own_is_no_metric(tmp_path):
+    """What was called "main" in the past is not what is called so today, unless it is the same metric."""
+    past = TransferSearchCV(LogisticRegression(), SPACE, n_iter=4, cv=2, archive=tmp_path, random_state=0)
+    past.set_params(scoring={"main": "accuracy", "other": "neg_log_loss"}, refit="main").fit(*data(0))
+    [record] = Archive(tmp_path)
+    names = tuned_metric(LogisticRegression(), {"main": "neg_log_loss"}, "main")
+    [encoded] = encode_tasks(Space.parse(SPACE), [record], names)
+    assert np.allclose(encoded.z, past.cv_results_["mean_test_other"])

@@ -25,7 +25,7 @@ ROOMS = {
     "_content": ("", "joblib"),
     "_values": ("_content", "numpy"),
     "task": ("_values space", "numpy"),
-    "_metric_names": ("task", "sklearn"),
+    "_metric_names": ("task _content", "sklearn"),
     "space": ("_values", ARRAYS),
     "scores": ("", ARRAYS),
     "profile": ("_threads", "numpy scipy sklearn joblib"),

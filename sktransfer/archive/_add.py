@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from sktransfer._metric_names import scorer_name, with_known_names
+from sktransfer._metric_names import recorded_name, with_recorded_names
 from sktransfer.archive._format import library_versions
 from sktransfer.profile import profile
 from sktransfer.task import Task, Trial
@@ -29,14 +29,15 @@ def task_from_search(search: Any, X: Any, y: Any = None, *, keep: str = "sketch"
             "later ones: give add the X and y that it was fitted to.",
             stacklevel=3,
         )
-    keys = _score_keys(search)
+    keys, scoring = _score_keys(search), getattr(search, "scoring", None)
+    tuned = keys[0].removeprefix(_PREFIX)
     rows, estimator, dropped = _full_resources(search)
     return Task.from_trials(
         space,
-        trials := [_trial(search, row, keys, dropped) for row in rows],
+        trials := [with_recorded_names(_trial(search, row, keys, dropped), tuned, scoring) for row in rows],
         profile(X, y, keep=keep),
         estimator=estimator,
-        metrics=[_metric(search, keys[0]), *dict.fromkeys(name for each in trials for name in each.metrics)],
+        metrics=(recorded_name(tuned, scoring), *dict.fromkeys(name for t in trials for name in t.metrics)),
         versions=library_versions(),
     )
 
@@ -59,11 +60,6 @@ def _score_keys(search: Any) -> list[str]:
     refit = getattr(search, "refit", None)
     tuned = f"{_PREFIX}{refit}" if isinstance(refit, str) else f"{_PREFIX}score"
     return sorted(keys, key=lambda key: key != tuned)
-
-
-def _metric(search: Any, key: str) -> str:
-    name = key.removeprefix(_PREFIX)
-    return scorer_name(getattr(search, "scoring", None)) if name == "score" else name
 
 
 def _full_resources(search: Any) -> tuple[np.ndarray, Any, str | None]:
@@ -89,7 +85,7 @@ def _trial(search: Any, row: int, keys: list[str], dropped: str | None) -> Trial
     # What a failed fit is to count, in every fold, is no score.
     failed = score == getattr(search, "error_score", None) and std == 0
     params = {name: value for name, value in results["params"][row].items() if name != dropped}
-    trial = Trial.make(
+    return Trial.make(
         params,
         score,
         status="failed" if failed else "ok",
@@ -97,7 +93,6 @@ def _trial(search: Any, row: int, keys: list[str], dropped: str | None) -> Trial
         fit_time=_cell(results, "mean_fit_time", row),
         metrics={key.removeprefix(_PREFIX): _cell(results, key, row) for key in keys[1:]},
     )
-    return with_known_names(trial, keys[0].removeprefix(_PREFIX), getattr(search, "scoring", None))
 
 
 def _cell(results: Any, key: str, row: int) -> float:
