@@ -55,7 +55,8 @@ class Suggestion:
     ----------
     params : dict
     mean, std : float
-        Predicted score and its standard deviation; NaN where no model predicts.
+        Predicted score and its standard deviation; NaN where no model predicts. An error in the units of
+        the target (a mean absolute error) is in those of the past data sets.
     sources : tuple of (str, float)
         Ids of the past tasks it rests on and their similarity, most similar first.
     note : str

@@ -155,7 +155,15 @@ class Progress:
         """Append the record, then remove the journal; the id of the record, None if there is none."""
         if self._archive is None:
             return None
-        contained = not any(self._known.values())  # what was not asked for is in the earlier journal only
+        left = sum(map(len, self._known.values()))  # not asked for: they are in the earlier journal only
+        contained = not left
+        if self.earlier is not None and left and self.n_new and self._uses_past:
+            warnings.warn(
+                f"resume=True: {left} of the {len(self.earlier.trials)} trials of {self.earlier.id} were not "
+                "proposed again, and others took their place. Its meta-model may be gone from the archive; "
+                "one that is trained anew proposes something else. What was tried stays in the archive.",
+                stacklevel=3,
+            )
         try:
             if not any(trial.status == "ok" for trial in trials):
                 if not interrupted:  # which may be resumed; else nobody could learn from it

@@ -12,7 +12,7 @@ import pytest
 from joblib import parallel_config
 from scipy.stats import loguniform, uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.datasets import load_iris, load_wine
+from sklearn.datasets import load_iris, load_wine, make_classification
 from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVC
@@ -602,3 +602,30 @@ def test_what_was_edited_is_another_search(tmp_path, case):
         edited = search(tmp_path, resume=True, **other).fit(X, y)
     assert counted[1].fits == 3 * 7
     assert not np.array_equal(same.cv_results_["mean_test_score"], edited.cv_results_["mean_test_score"])
+
+
+def test_without_its_meta_model_it_says_that_others_are_tried(tmp_path):
+    """Trained from earlier weights, a model depends on what was in the cache; from nothing it is another."""
+    space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 10)}
+
+    def made(seed, n_iter=3, **params):
+        return TransferSearchCV(
+            SVC(),
+            space,
+            n_iter=n_iter,
+            cv=2,
+            archive=tmp_path,
+            random_state=seed,
+            surrogate="dist-gp",
+            **params,
+        )
+
+    for seed in range(6):
+        made(seed, 4).fit(*make_classification(60, 5, random_state=200 + seed))
+    data = make_classification(50, 5, random_state=9)
+    before = quiet(made(0, 4), *data)
+    shutil.rmtree(tmp_path / "models")
+    with pytest.warns(UserWarning, match="4 trials of .* not proposed again.*meta-model"):
+        after = made(0, 4, resume=True).fit(*data)
+    assert after.cv_results_["params"] != before.cv_results_["params"]
+    assert len(Archive(tmp_path)) == 8
