@@ -216,7 +216,15 @@ def as_seed(random_state: Any) -> int:
 
 
 def scores_of(trials: Sequence[Trial]) -> np.ndarray:
-    return np.array([trial.score for trial in trials], dtype=float)
+    """NaN where a trial failed; beyond 1e100, where squares soon overflow, one is as good as another."""
+    return np.clip(np.array([trial.score for trial in trials], dtype=float), -1e100, 1e100)
+
+
+def checked_count(n: Any) -> int:
+    """How many configurations are wanted; a ValueError unless it is a whole number from 1 on."""
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"n={n!r} must be a whole number, at least 1.")
+    return int(n)
 
 
 def metrics_of(trials: Sequence[Trial]) -> dict[str, np.ndarray]:

@@ -21,6 +21,7 @@ from sktransfer._optimizer_parts import (
     Proposal,
     Suggestion,
     as_seed,
+    checked_count,
     metrics_of,
     predicted,
     scores_of,
@@ -123,8 +124,7 @@ class TransferOptimizer:
     @model_at_work()
     def propose(self, n: int = 1, pool: Members | None = None) -> list[Proposal]:
         """As `ask`, with where each configuration came from and what is predicted of it."""
-        if n < 1:
-            raise ValueError(f"n={n!r} must be at least 1.")
+        n = checked_count(n)
         if not self.learned:
             self.learn()
         members = self._members(pool)
@@ -164,8 +164,7 @@ class TransferOptimizer:
         >>> found.params, found.note
         ({'C': 1.0}, 'nothing similar: these are the defaults')
         """
-        if n < 1:
-            raise ValueError(f"n={n!r} must be at least 1.")
+        n = checked_count(n)
         if not self.learned:
             self.learn()
         n, data = min(n, self.space.size or n), self.profile if X is None else profile(X, y, keep="sample")

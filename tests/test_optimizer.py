@@ -412,12 +412,12 @@ def test_works_under_the_strictest_settings_of_numpy(surrogate):
     ]
     with np.errstate(all="raise"):
         optimizer = TransferOptimizer(SPACE, past, surrogate=surrogate, random_state=0)
-        asked = run(optimizer, 8, score=lambda params: 1e-160 * bowl(params))
+        asked = run(optimizer, 8, score=lambda params: 1e-100 * bowl(params))
         assert np.geterr()["under"] == "raise"
     assert asked == run(
         TransferOptimizer(SPACE, past, surrogate=surrogate, random_state=0),
         8,
-        score=lambda params: 1e-160 * bowl(params),
+        score=lambda params: 1e-100 * bowl(params),
     )
 
 
@@ -483,3 +483,30 @@ def test_what_is_used_up_stays_so():
     assert not optimizer.used_up
     run(optimizer, 4, score=lambda params: 1.0)
     assert optimizer.used_up
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, "a", None])
+def test_how_many_is_a_whole_number(n):
+    optimizer = TransferOptimizer(SPACE, random_state=0)
+    for ask in (optimizer.ask, lambda n: optimizer.suggest(n=n)):
+        with pytest.raises(ValueError, match="must be a whole number"):
+            ask(n)
+    assert len(optimizer.ask(np.int64(2))) == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*nothing to learn")
+@pytest.mark.parametrize("surrogate", ["auto", "dist-gp", "dist-blr", "ablr", "common-surface", "multi-gp"])
+def test_past_scores_whose_squares_are_no_numbers(surrogate):
+    past = [
+        Task.from_trials(
+            SPACE,
+            [(p, 1e160 * bowl(p)) for p in Space.parse(SPACE).sample(6, n)],
+            profile(np.random.default_rng(n).random((30, 2)), np.arange(30.0)),
+            id=str(n),
+        )
+        for n in range(3)
+    ]
+    own = profile(np.random.default_rng(9).random((30, 2)), np.arange(30.0))
+    optimizer = TransferOptimizer(SPACE, past, profile=own, surrogate=surrogate, random_state=0)
+    run(optimizer, 8)
+    assert max(trial.score for trial in optimizer.to_task().trials) > -0.2
