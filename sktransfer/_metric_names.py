@@ -31,8 +31,10 @@ def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
     ('r2', 'score')
     """
     several = isinstance(scoring, Mapping | Sequence | set) and not isinstance(scoring, str)
-    # A function that returns several scores has one for `refit` to name, too.
-    key = refit if isinstance(refit, str) else next(iter(scoring), "score") if several else "score"
+    if isinstance(refit, str) and (several or callable(scoring)):  # a function may return several, too
+        key = refit
+    else:
+        key = next(iter(scoring), "score") if several else "score"
     name, own = recorded_name(key, scoring), _own_metric(estimator)
     return (own, "score") if name in (own, "score") and own != "score" else (name,)
 
@@ -40,20 +42,16 @@ def tuned_metric(estimator: Any, scoring: Any, refit: Any) -> tuple[str, ...]:
 def recorded_name(key: str, scoring: Any) -> str:
     """What a record calls a metric that `cv_results_` knows by a key.
 
-    A key of one's own stands for itself, unless all others would take it for something else.
-
-    >>> recorded_name("mine", {"mine": "f1"}), recorded_name("mine", {"mine": print})
-    ('f1', 'mine')
-    >>> recorded_name("f1", {"f1": print}), recorded_name("f1", ["f1"]), recorded_name("score", "f1")
-    ('own f1', 'f1', 'f1')
+    >>> recorded_name("mine", {"mine": "f1"}), recorded_name("f1", ["f1"]), recorded_name("score", "f1")
+    ('f1', 'f1', 'f1')
     """
     if isinstance(scoring, Mapping) and key in scoring:
-        return sklearn_name(scoring[key]) or (f"own {key}" if _has_a_meaning(key) else key)
+        return scorer_name(scoring[key])
     return scorer_name(scoring) if key == "score" else key
 
 
 def scorer_name(scoring: Any) -> str:
-    """What a record calls the only metric of a search; "score" is the estimator's own.
+    """What a record calls the metric of a scorer; "score" is the estimator's own.
 
     >>> from sklearn.metrics import f1_score, fbeta_score, make_scorer
     >>> scorer_name("f1"), scorer_name(make_scorer(f1_score)), scorer_name(None)
@@ -65,11 +63,27 @@ def scorer_name(scoring: Any) -> str:
         return known or "score"
     function = getattr(scoring, "_score_func", scoring)
     name = str(getattr(function, "__name__", type(function).__name__))
-    if name == "<lambda>":
-        name = f"<lambda> {(digest(function) or '')[:8]}"
-    options = ", ".join(f"{key}={value!r:.40}" for key, value in getattr(scoring, "_kwargs", {}).items())
+    if name == "<lambda>" or not hasattr(function, "__name__"):  # it is known by what it does
+        name = f"{name} {_short_digest(function)}"
+    options = ", ".join(f"{key}={_text(value)}" for key, value in _options(scoring).items())
     name = "neg_" * (getattr(scoring, "_sign", 1) < 0) + name + f"({options})" * bool(options)
     return f"own {name}" if _has_a_meaning(name) else name
+
+
+def _options(scorer: Any) -> dict[str, Any]:
+    options = getattr(scorer, "_kwargs", None)
+    return options if isinstance(options, dict) else {}
+
+
+def _text(value: Any) -> str:
+    """Short, and the same in every process."""
+    parts = value if isinstance(value, list | tuple) else [value]
+    plain = all(part is None or isinstance(part, str | int | float) for part in parts)
+    return text if plain and len(text := repr(value)) < 40 else _short_digest(value)
+
+
+def _short_digest(value: Any) -> str:
+    return (digest(value) or "unknown")[:8]
 
 
 def with_recorded_names(trial: Trial, tuned: str, scoring: Any) -> Trial:
@@ -130,11 +144,10 @@ def _recipe(scorer: Any) -> tuple | None:
             for name, parameter in inspect.signature(function).parameters.items()
             if parameter.default is not parameter.empty
         }
+        # As text, since an array among the options would not say whether it is equal to another.
+        options = {name: repr(value) for name, value in {**defaults, **options}.items()}
     except (AttributeError, TypeError, ValueError):
         return None
-    options = defaults | options
-    if options.get("average", "binary") != "binary":
+    if options.get("average", "'binary'") != "'binary'":
         options.pop("pos_label", None)  # then it says nothing
-    response = getattr(scorer, "_response_method", None)
-    # As text, since an array among the options would not say whether it is equal to another.
-    return type(scorer), function, sign, response, {n: repr(v) for n, v in options.items()}
+    return type(scorer), function, sign, getattr(scorer, "_response_method", None), options

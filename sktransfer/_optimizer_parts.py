@@ -85,7 +85,7 @@ class Belief:
     def of(cls, surrogate: Surrogate, target: EncodedTask, apart: Sequence[np.ndarray] = ()) -> Belief | None:
         """What a surrogate believes about a target; None if it has no belief.
 
-        Trials near the codes `apart`, (d,) each, which are under way, are not wanted.
+        Trials near the codes `apart`, (d,) each, are not wanted.
         """
         posterior = surrogate.posterior(target)
         if posterior is None:
@@ -130,13 +130,13 @@ class Belief:
             value = lower_confidence_bound(mean, std)
         else:
             value = log_expected_improvement(mean, std, self.best)
-        return np.where(self._is_under_way(theta), -np.inf, value)
+        return value - 1e9 * self._is_in_batch(theta)  # if nothing else is left, their order stays
 
-    def _is_under_way(self, theta: np.ndarray) -> np.ndarray:
-        """Whether next to the same is being tried, so that a batch is no set of copies; (n, d) -> (n,).
+    def _is_in_batch(self, theta: np.ndarray) -> np.ndarray:
+        """Whether next to the same is in the batch already, which is to be no set of copies; (n, d) -> (n,).
 
-        That a trial under way will turn out as predicted keeps a nearly noise-free model from its very place,
-        not from the places beside it.
+        That a trial will turn out as predicted keeps a nearly noise-free model from its very place, not from
+        the places beside it.
         """
         found = np.zeros(len(theta), dtype=bool)
         for code in self.apart:
@@ -217,7 +217,12 @@ def as_seed(random_state: Any) -> int:
 
 def scores_of(trials: Sequence[Trial]) -> np.ndarray:
     """NaN where a trial failed; beyond 1e100, where squares soon overflow, one is as good as another."""
-    return np.clip(np.array([trial.score for trial in trials], dtype=float), -1e100, 1e100)
+    return _bounded([trial.score for trial in trials])
+
+
+def _bounded(values: Sequence[float]) -> np.ndarray:
+    z = np.array(values, dtype=float)
+    return np.where(np.isfinite(z), np.clip(z, -1e100, 1e100), np.nan)
 
 
 def checked_count(n: Any) -> int:
@@ -230,7 +235,7 @@ def checked_count(n: Any) -> int:
 def metrics_of(trials: Sequence[Trial]) -> dict[str, np.ndarray]:
     """Everything else that was measured of the trials, by name, NaN where it was not; (n,) each."""
     names = dict.fromkeys(name for trial in trials for name in trial.metrics)
-    found = {n: np.array([trial.metrics.get(n, math.nan) for trial in trials], dtype=float) for n in names}
+    found = {n: _bounded([trial.metrics.get(n, math.nan) for trial in trials]) for n in names}
     return found | {"fit_time": np.array([trial.fit_time for trial in trials], dtype=float)}
 
 

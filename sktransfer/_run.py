@@ -299,8 +299,7 @@ class Run:
         similarity = basis = None
         try:
             if self.optimizer is not None:
-                with model_at_work():
-                    similarity, basis = self.optimizer.similarity(), self.optimizer.basis()
+                similarity, basis = self.optimizer.similarity(), self.optimizer.basis()
         except Exception as error:
             warnings.warn(f"How similar the past tasks are is not known: {error!r}.", stacklevel=2)
         rows = []

@@ -135,7 +135,7 @@ class TransferOptimizer:
                     break
                 members, self._repeats = None, True  # the finite space is used up
                 self._seen.clear()
-            proposals.append(self._propose_one(members))
+            proposals.append(self._propose_one(members, batch=proposals))
         return proposals
 
     @model_at_work()
@@ -179,11 +179,9 @@ class TransferOptimizer:
             return fresh._suggest_defaults(n, defaults)
         sources = tuple((self.tasks[i].id, float(alike[i])) for i in order[:MAX_SOURCES])
         note = f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
-        suggestions = []
-        for each in found:
-            foretold = predicted(belief, self.space, each.params)
-            why = note if each.from_past else "space-filling"
-            suggestions.append(Suggestion(each.params, *foretold, sources, why))
+        notes = [note if each.from_past else "space-filling" for each in found]
+        foretold = [(each.params, *predicted(belief, self.space, each.params)) for each in found]
+        suggestions = [Suggestion(*what, sources, why) for what, why in zip(foretold, notes, strict=True)]
         return suggestions if belief is None else sorted(suggestions, key=lambda each: -each.mean)
 
     def _suggest_defaults(self, n: int, defaults: Mapping[str, Any] | None) -> list[Suggestion]:
@@ -202,10 +200,10 @@ class TransferOptimizer:
         members = self._members(None)
         return self._repeats or (members is not None and not members.fresh(self._seen))
 
-    def _propose_one(self, members: Pool | None) -> Proposal:
+    def _propose_one(self, members: Pool | None, batch: Sequence[Proposal]) -> Proposal:
         # A stream of its own for each trial: a search that is taken up again draws the same.
         rng = np.random.default_rng([self._seed, self._asked])
-        belief = self._belief()
+        belief = self._belief(batch)
         params, origin = self._warm(members)
         if params is None and belief is not None:
             params, origin = self._improve(members, belief, rng), "model"
@@ -322,10 +320,12 @@ class TransferOptimizer:
 
     # -- what the surrogate sees ---------------------------------------------------------------
 
+    @model_at_work()
     def similarity(self) -> np.ndarray | None:
         """How alike each past task is to today's, in [0, 1]; None if the surrogate has no such notion."""
         return self.surrogate.similarity(self._target()) if self.learned else None
 
+    @model_at_work()
     def basis(self) -> list[str] | None:
         """What each past task was compared by, in a few words; None if they are not compared."""
         return self.surrogate.basis(self._target()) if self.learned else None
@@ -335,7 +335,7 @@ class TransferOptimizer:
         z, metrics = scores_of(self._trials), metrics_of(self._trials)
         return EncodedTask(codes, z, self.space.categorical, self.profile, metrics=metrics)
 
-    def _belief(self) -> Belief | None:
+    def _belief(self, batch: Sequence[Proposal] = ()) -> Belief | None:
         """What the surrogate believes once it has seen enough, trials under way taken as predicted."""
         target, n_initial = self._target(), self.surrogate.n_initial_
         if len(target.z) < n_initial or (len(target.z) and not np.isfinite(target.z).any()):
@@ -346,4 +346,5 @@ class TransferOptimizer:
         if belief is None or belief.draws or not self._pending:  # draws differ by themselves
             return belief
         codes = self.space.encode(list(self._pending.values()))
-        return Belief.of(self.surrogate, with_trials(target, codes, belief.scores(codes)[0]), apart=[*codes])
+        guessed = with_trials(target, codes, belief.scores(codes)[0])
+        return Belief.of(self.surrogate, guessed, [*self.space.encode([each.params for each in batch])])

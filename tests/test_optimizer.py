@@ -510,3 +510,32 @@ def test_past_scores_whose_squares_are_no_numbers(surrogate):
     optimizer = TransferOptimizer(SPACE, past, profile=own, surrogate=surrogate, random_state=0)
     run(optimizer, 8)
     assert max(trial.score for trial in optimizer.to_task().trials) > -0.2
+
+
+def test_what_was_asked_and_never_told_bars_nothing():
+    """A worker that died, or a value that was rounded before it was told."""
+    optimizer = TransferOptimizer({"a": uniform(0, 1)}, surrogate="gp", random_state=0)
+    run(optimizer, 6, score=lambda params: -((params["a"] - 0.37) ** 2))
+    optimizer.ask(3)
+    found = run(optimizer, 10, score=lambda params: -((params["a"] - 0.37) ** 2))
+    assert min(abs(params["a"] - 0.37) for params in found) < 2e-3
+
+
+def test_a_pool_of_neighbours_goes_by_what_they_promise():
+    pool = [{"a": a} for a in np.linspace(0.55, 0.56, 40)]
+    optimizer = TransferOptimizer({"a": uniform(0, 1)}, surrogate="gp", random_state=0)
+    for a in (0.1, 0.3, 0.5, 0.6, 0.9):
+        optimizer.tell({"a": a}, -((a - 0.8) ** 2))
+    assert min(params["a"] for params in optimizer.ask(2, pool)) > 0.559  # not the first ones of the list
+
+
+@pytest.mark.parametrize("surrogate", ["auto", "rgpe", "ablr"])
+def test_equal_scores_are_equal_whatever_they_sum_up_to(surrogate):
+    """Three times 0.7 have a deviation of 1e-16, which is no scale."""
+    past = [
+        Task.from_trials(SPACE, [(p, 0.8 + 0.1 * bowl(p)) for p in Space.parse(SPACE).sample(8, n)])
+        for n in range(3)
+    ]
+    optimizer = TransferOptimizer(SPACE, past, surrogate=surrogate, random_state=0)
+    run(optimizer, 3, score=lambda params: 0.7)
+    assert optimizer.propose()[0].std > 1e-4

@@ -1,5 +1,7 @@
 """Past scores in today's terms: which metric past tasks are judged by, and in which unit."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import loguniform
@@ -139,14 +141,15 @@ def scorer(estimator, X, y):
         (LogisticRegression(), make_scorer(accuracy_score), True, ("accuracy", "score")),
         (
             LogisticRegression(),
-            make_scorer(f1_score, labels=np.array([0, 1])),
+            make_scorer(f1_score, labels=[0, 1]),
             True,
-            ("f1_score(labels=array([0, 1]))",),
+            ("f1_score(labels=[0, 1])",),
         ),
         (LogisticRegression(), make_scorer(log_loss), True, ("log_loss",)),
         (LogisticRegression(), make_scorer(log_loss, greater_is_better=False), True, ("own neg_log_loss",)),
         (LogisticRegression(), {"score": "neg_log_loss"}, "score", ("neg_log_loss",)),
-        (LogisticRegression(), {"f1": scorer}, "f1", ("own f1",)),
+        (LogisticRegression(), {"f1": scorer}, "f1", ("scorer",)),
+        (LogisticRegression(), "f1", "a text that says nothing", ("f1",)),
         (object(), None, True, ("score",)),
         (LogisticRegression(), ["f1", "roc_auc"], "roc_auc", ("roc_auc",)),
         (LogisticRegression(), ("f1", "roc_auc"), False, ("f1",)),
@@ -209,6 +212,27 @@ def test_lambdas_are_known_by_what_they_do():
         for scoring in (lambda m, X, y: 1.0, lambda m, X, y: 1.0, lambda m, X, y: -2.0 * len(y))
     )
     assert one == same != other
+
+
+def cost(y, p, weigh=None, average=None):
+    return 0.0
+
+
+def test_names_of_scorers_say_what_they_are():
+    """The same name in every process, and another one for what is scored otherwise."""
+    scorers = [
+        make_scorer(cost, weigh=np.mean),
+        make_scorer(cost, weigh=np.arange(100)),
+        make_scorer(cost, weigh=list(range(100))),
+        make_scorer(cost, average=np.arange(3)),
+        make_scorer(partial(f1_score, average="macro")),
+        make_scorer(partial(f1_score, average="micro")),
+        make_scorer(cost, greater_is_better=False),
+        cost,
+    ]
+    names = [tuned_metric(LogisticRegression(), each, True)[0] for each in scorers]
+    assert len(set(names)) == len(names) and not any("0x" in name or len(name) > 60 for name in names)
+    assert names[-2:] == ["neg_cost", "cost"]
 
 
 def test_a_key_of_ones_own_is_no_metric(tmp_path):

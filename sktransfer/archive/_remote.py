@@ -21,6 +21,7 @@ import numpy as np
 
 _BATCH, _BATCH_BYTES = 64, 32 * 2**20  # files that are fetched at once
 _SUFFIX = ".joblib"
+_told: set[tuple[str, str, str]] = set()  # what this process has warned of
 
 
 def is_remote(path: Any) -> bool:
@@ -101,10 +102,14 @@ class Remote:
             )
             return
         for name, reason in missing.items():
-            warnings.warn(f"Skipped {self._place('tasks', name)}: {reason}.", stacklevel=4)
+            if (told := (self.address, name, reason)) not in _told:  # a fit looks several times
+                _told.add(told)
+                warnings.warn(f"Skipped {self._place('tasks', name)}: {reason}.", stacklevel=4)
 
     def update(self, max_bytes: int, anew: bool = False) -> dict[str, str]:
         """Bring the local copy up to date, or fetch all of it anew; what could not be fetched, and why."""
+        if anew and hasattr(self.files, "clear_cache"):  # of a chain such as simplecache::s3://...
+            self.files.clear_cache()
         there, here = self._sizes(), self._copied()
         for name in here.keys() - there.keys():  # removed by somebody
             with contextlib.suppress(OSError):
@@ -172,17 +177,22 @@ class Remote:
             place, folder = self._place("tasks", name), self._place("tasks")
             self.files.makedirs(folder, exist_ok=True)
             self.files.invalidate_cache(folder)
-            if new:
-                with contextlib.suppress(FileNotFoundError):
-                    self.files.info(place)
-                    raise FileExistsError(errno.EEXIST, "It is there already", place)
-            self.files.pipe_file(place, data)
-        except FileExistsError:
-            raise
+            taken = new and self._is_there(place)
+            if not taken:
+                self.files.pipe_file(place, data)
         except Exception as error:
             raise OSError(f"The archive {self.address} cannot be written to ({error}).") from error
+        if taken:
+            raise FileExistsError(errno.EEXIST, "It is there already", place)
         with contextlib.suppress(OSError):  # the copy: without it the record is fetched when it is needed
             _files.write(self.tasks / name, data)
+
+    def _is_there(self, place: str) -> bool:
+        try:
+            self.files.info(place)  # fsspec's own `exists` takes any error for a no
+        except FileNotFoundError:
+            return False
+        return True
 
     def remove(self, name: str) -> None:
         """Remove a record at the address."""

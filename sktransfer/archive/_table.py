@@ -54,13 +54,17 @@ def task_from_table(
         {name: values[row] for name, values in cells.items() if values[row] is not _MISSING}
         for row in range(len(columns[score]))
     ]
-    # The table of a search has a column of each metric.
+    # "mean_test_score" is whatever that search tuned, which a table does not tell.
+    metric = metric or (score if score == "mean_test_score" else score.removeprefix(_MEAN))
     others = {
         name.removeprefix(_MEAN): values
         for name, values in columns.items()
         if name.startswith(_MEAN) and name != score and name not in names.values()
     }
+    others = {name: values for name, values in others.items() if name != metric and _are_numbers(values)}
     facts = {fact: columns[column] for column, fact in _FACTS.items() if column in columns}
+    if (std := score.replace("mean", "std", 1)) in columns and score.startswith(_MEAN):
+        facts["std"] = columns[std]
     trials = [
         {
             "params": params,
@@ -75,7 +79,7 @@ def task_from_table(
         trials,
         None if X is None else profile(X, y, keep=keep),
         estimator=estimator,
-        metrics=(metric or score.removeprefix(_MEAN), *others),
+        metrics=(metric, *others),
         versions=library_versions(),
     )
 
@@ -147,6 +151,13 @@ def _is_missing(cell: Any) -> bool:
 
 def _number(cell: Any) -> float:
     return math.nan if cell is None or _is_missing(cell) else float(cell)
+
+
+def _are_numbers(cells: Sequence) -> bool:
+    try:
+        return bool([_number(cell) for cell in cells])
+    except (TypeError, ValueError):
+        return False
 
 
 def _space_of(rows: list[dict[str, Any]]) -> list[dict[str, list]]:

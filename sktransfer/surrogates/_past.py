@@ -30,7 +30,7 @@ class Level:
         """This level, or where the scores of the target are nowhere near it, (n,), one of their own.
 
         An error is in the units of the data: those of house prices say nothing of where those of a length
-        are. What is far is a matter of magnitudes, and nothing that scores on one scale ever are.
+        are. Far is what the past would take for all but impossible.
 
         >>> accuracies = Level(0.8, 0.1, -3.0, 0.5)
         >>> accuracies.moved_to(np.array([0.6, 0.9])) is accuracies
@@ -41,17 +41,23 @@ class Level:
         seen = raise_floor(seen[np.isfinite(seen)])
         if not len(seen) or self.shift_std == 0:
             return self
-        centre, spread = float(seen.mean()), float(seen.std())
+        centre, same = float(seen.mean()), np.ptp(seen) <= 1e-12 * np.abs(seen).max()
+        spread = 0.0 if same else float(seen.std())
         factor = np.log(spread) - self.log_scale if spread else 0.0
-        elsewhere = abs(centre - self.shift) > 10 * self.shift_std
+        apart = abs(centre - self.shift)
         wider = factor > 3 * self.log_scale_std
         # Trials that are all good ones differ less than a whole past search.
         narrower = len(seen) >= 3 and factor < -3 * (self.log_scale_std + 1)
-        if not (elsewhere or wider or narrower):
+        if apart > 10 * self.shift_std:  # in another unit the differences are larger by the same factor
+            unit = abs(centre) / max(abs(self.shift), self.shift_std)
+            spread = max(spread, 0.1 * unit * float(np.exp(self.log_scale)))
+            # Or it is one very bad trial: what is usual stays possible.
+            reach = max(3 * spread, min(apart, 1e3 * spread))
+        elif wider or narrower:
+            reach = 3 * spread
+        else:
             return self
-        if elsewhere and self.shift:  # in another unit the differences are larger by the same factor
-            spread = max(spread, 0.1 * abs(centre / self.shift) * float(np.exp(self.log_scale)))
-        return Level(centre, 3 * spread, float(np.log(spread)), 1.0) if spread else self
+        return Level(centre, reach, float(np.log(spread)), 1.0) if spread else self
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ def test_without_the_data_nobody_will_hear_it(archive):
         (by_length, True, ("by_length",)),
         ({"a": "accuracy", "b": get_scorer("f1_macro")}, "b", ("f1_macro", "b", "a", "accuracy")),
         ({"score": "f1_macro"}, "score", ("f1_macro",)),
-        ({"accuracy": by_length}, "accuracy", ("own accuracy",)),
+        ({"accuracy": by_length}, "accuracy", ("by_length",)),
     ],
 )
 def test_added_or_kept_by_the_search_itself_a_metric_has_the_same_name(

@@ -3,6 +3,7 @@
 import builtins
 import os
 import uuid
+import warnings
 
 import pytest
 
@@ -196,11 +197,10 @@ def test_what_cannot_be_fetched_is_told_and_not_overwritten(elsewhere, make_task
             assert len(elsewhere) == 0
         [finding] = elsewhere.verify()
         assert "403" in finding.problem and finding.file.endswith("first.joblib")
-        with (
-            pytest.warns(UserWarning, match="Skipped"),
-            pytest.raises(ValueError, match="another record of this id"),
-        ):
-            elsewhere.append(make_task(id="first"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # once is enough
+            with pytest.raises(ValueError, match="another record of this id"):
+                elsewhere.append(make_task(id="first"))
     assert files.cat_file(file) == before
     assert elsewhere["first"].id == "first"
 
@@ -257,6 +257,23 @@ def test_the_copy_may_fail(make_task, monkeypatch):
     assert files.exists(file)
     with pytest.warns(UserWarning, match="read only"):
         assert len(archive) == 0
+
+
+def test_a_folder_that_cannot_be_made(make_task, monkeypatch):
+    archive = Archive(f"memory://{uuid.uuid4().hex}")
+    monkeypatch.setattr(type(Remote(archive.path).files), "makedirs", failing(FileExistsError("a file")))
+    with pytest.raises(OSError, match="cannot be written to"):
+        archive.append(make_task())
+
+
+def test_verify_reads_past_a_cache(make_task):
+    name = uuid.uuid4().hex
+    archive = Archive(f"simplecache::memory://{name}")
+    archive.append(make_task(id="one"))
+    assert archive["one"].id == "one" and archive.verify() == []
+    files, file = place(f"memory://{name}", "tasks/one.joblib")
+    files.pipe_file(file, bytes(files.size(file)))
+    assert len(archive.verify()) == 1
 
 
 def test_a_chain_of_addresses(make_task, tmp_path):

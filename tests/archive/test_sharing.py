@@ -432,8 +432,10 @@ def test_the_table_of_a_search(archive):
     task = archive[archive.add(table, X, y, estimator=SVC(), score="mean_test_accuracy")]
     assert task.metrics == ("accuracy", "f1_macro")
     assert [t.metrics["f1_macro"] for t in task.trials] == table["mean_test_f1_macro"]
+    assert [t.std for t in task.trials] == table["std_test_accuracy"]
     plain = GridSearchCV(SVC(), {"C": [1, 10]}, cv=2).fit(X, y)
-    assert archive[archive.add(dict(plain.cv_results_), X, y)].metrics == ("score",)
+    # Which metric that was a table does not tell.
+    assert archive[archive.add(dict(plain.cv_results_), X, y)].metrics == ("mean_test_score",)
 
 
 def test_none_is_a_value(archive):
