@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from sktransfer._threads import model_at_work
 from sktransfer.archive import Archive
 from sktransfer.archive._select import loaded
 from sktransfer.optimizer import TransferOptimizer
@@ -20,6 +21,7 @@ STATE_FORMAT = 3
 """To be raised when a surrogate's state, or how it is trained, changes: cached models are then not found."""
 
 
+@model_at_work()
 def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     """Fit the optimiser's surrogate to its past tasks; where that takes time, keep what was learned.
 

@@ -40,7 +40,6 @@ from sktransfer._run_parts import (
     source,
     what_is_heard,
 )
-from sktransfer._threads import model_at_work
 from sktransfer.archive import Archive, Selection, library_versions
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import DatasetProfile, profile
@@ -168,12 +167,11 @@ class Run:
         if self.optimizer is None:
             return self.grid_batch(slice(done, done + n))
         try:
-            with model_at_work():
-                if not self.optimizer.learned:
-                    learn(self.optimizer, self.archive)
-                    if self._search.verbose and self.optimizer.surrogate.transfers:
-                        print(what_is_heard(self.optimizer))
-                return self.optimizer.propose(n)
+            if not self.optimizer.learned:
+                learn(self.optimizer, self.archive)
+                if self._search.verbose and self.optimizer.surrogate.transfers:
+                    print(what_is_heard(self.optimizer))
+            return self.optimizer.propose(n)
         except Exception as error:
             warnings.warn(
                 f"The surrogate {self.optimizer.surrogate!r} failed ({error!r}); "

@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid
 
 from sktransfer._suggest_space import suggest_space
-from sktransfer.archive import Archive, check_overlap
-from sktransfer.archive._remote import is_remote
+from sktransfer.archive import Archive, check_overlap, is_remote
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.profile import check_keep
 from sktransfer.space import Space

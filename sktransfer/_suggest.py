@@ -12,7 +12,6 @@ from sktransfer._compat import enclosing_data
 from sktransfer._meta_model import learn
 from sktransfer._metric_names import tuned_metric
 from sktransfer._run_parts import open_archive, parse_space
-from sktransfer._threads import model_at_work
 from sktransfer.archive._select import select
 from sktransfer.optimizer import Suggestion, TransferOptimizer
 from sktransfer.profile import profile
@@ -100,9 +99,8 @@ def suggest_from(
         metric=metric,
         random_state=check_random_state(random_state).randint(2**31 - 1),
     )
-    with model_at_work():
-        learn(optimizer, archive)
-        return optimizer.suggest(n=n, defaults=_defaults(clone(estimator), parsed))
+    learn(optimizer, archive)
+    return optimizer.suggest(n=n, defaults=_defaults(clone(estimator), parsed))
 
 
 def _defaults(estimator: Any, space: Any) -> dict[str, Any]:

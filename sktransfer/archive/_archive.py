@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from sktransfer.archive import _files
+from sktransfer.archive._address import check_installed, is_remote
 from sktransfer.archive._errors import RecordError
 from sktransfer.archive._format import is_id, record_to_task, task_to_record
 from sktransfer.archive._index import heads, keep, note
 from sktransfer.archive._journal import Journals
 from sktransfer.archive._models import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
-from sktransfer.archive._remote import Remote, check_installed, is_remote
+from sktransfer.archive._remote import Remote
 from sktransfer.archive._select import Selection, described, select, warn_skipped
 from sktransfer.archive._share import find, is_record_of
 from sktransfer.archive._starter import Starter
@@ -125,8 +126,7 @@ class Archive(Upkeep):
 
     def _refresh(self) -> None:
         """Fetch what is new at the address, if the archive is at one."""
-        remote = self._remote()
-        if remote is not None:
+        if (remote := self._remote()) is not None:
             remote.refresh(MAX_BYTES)
 
     def _file(self, id: str) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sktransfer._values import Plain
 from sktransfer.archive import _checksum
-from sktransfer.archive._remote import is_remote, mirror_directory
+from sktransfer.archive._address import is_remote, mirror_directory
 
 SUFFIX = ".joblib"
 VARIABLE = "SKTRANSFER_ARCHIVE"

@@ -9,58 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import os
-import sys
 import warnings
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from sktransfer.archive import _files
+from sktransfer.archive._address import mirror_directory
+
 _BATCH, _BATCH_BYTES = 64, 32 * 2**20  # files that are fetched at once
-_SUFFIX = ".joblib"
 _told: set[tuple[str, str, str]] = set()  # what this process has warned of
-
-
-def is_remote(path: Any) -> bool:
-    """Whether a path is an address.
-
-    >>> is_remote("s3://bucket/past"), is_remote("/home/me/past")
-    (True, False)
-    """
-    return isinstance(path, str) and "://" in path
-
-
-def mirror_directory(address: str) -> Path:
-    """Where the local copy of an address is; may be deleted at any time."""
-    name = hashlib.blake2b(address.rstrip("/").encode(), digest_size=16).hexdigest()
-    return _user_cache() / "sktransfer" / "remote" / name
-
-
-def _user_cache() -> Path:
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return Path(local) if local else Path.home() / "AppData" / "Local"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    xdg = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
-
-
-def check_installed(address: str) -> None:
-    """Raise an ImportError that says what to install, unless `address` can be used."""
-    try:
-        import fsspec
-
-        for link in address.split("::"):  # a chain, such as simplecache::s3://bucket/past
-            fsspec.get_filesystem_class(link.partition("://")[0])
-    except ImportError as error:
-        raise ImportError(
-            f"The archive {address!r} needs packages that are not installed ({error}). "
-            "Install them with: pip install 'sktransfer[remote]'"
-        ) from error
 
 
 class Remote:
@@ -131,7 +91,7 @@ class Remote:
         for entry in found:
             name = str(entry["name"]).rpartition("/")[2]
             # The name becomes one on this disk: no separator of any system, and nothing hidden.
-            if name.endswith(_SUFFIX) and name[0] != "." and not set(name) & set('\\/:\0*?"<>|'):
+            if name.endswith(_files.SUFFIX) and name[0] != "." and not set(name) & set('\\/:\0*?"<>|'):
                 sizes[name] = int(entry.get("size") or 0)
         return sizes
 
@@ -141,15 +101,13 @@ class Remote:
                 return {
                     entry.name: entry.stat(follow_symlinks=False).st_size
                     for entry in entries
-                    if entry.name.endswith(_SUFFIX) and entry.name[0] != "."
+                    if entry.name.endswith(_files.SUFFIX) and entry.name[0] != "."
                 }
         except FileNotFoundError:
             return {}
 
     def _fetch(self, names: list[str], sizes: dict[str, int]) -> dict[str, str]:
         """Copy some records; those that could not be fetched, and why."""
-        from sktransfer.archive import _files
-
         missing = {}
         while names:
             # At least one, and not more than fit into memory together.
@@ -171,8 +129,6 @@ class Remote:
         With `new` it is a FileExistsError if another is there, whether or not it could be fetched. (Of two
         that come at the very same moment the later one stays: few stores can tell.)
         """
-        from sktransfer.archive import _files
-
         try:
             place, folder = self._place("tasks", name), self._place("tasks")
             self.files.makedirs(folder, exist_ok=True)

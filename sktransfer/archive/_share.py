@@ -159,14 +159,13 @@ def import_(archive: Any, file: str | os.PathLike[str]) -> Received:
     with path.open("rb") as stream:
         try:
             n_members = _n_members(stream)
-            with zipfile.ZipFile(stream) as content:
-                if len(content.infolist()) != n_members:
-                    raise ValueError("its list of members is not sound")
-                return receive(archive, _unpacked(content, path), str(path))
+            content = zipfile.ZipFile(stream)
+            if len(content.infolist()) != n_members:
+                raise ValueError("its list of members is not sound")
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            if isinstance(error, RecordError):
-                raise
             raise RecordError(path, f"it is not an exported archive ({error})") from None
+        with content:
+            return receive(archive, _unpacked(content, path), str(path))
 
 
 def _n_members(stream: Any) -> int:
