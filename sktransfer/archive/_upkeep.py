@@ -50,7 +50,8 @@ class Upkeep:
             search only the candidates with the most resources count.
             A table is a DataFrame, a dict of columns or a list of dicts: one row per trial, with the
             parameters, a ``score`` to be maximised and, where known, ``std`` and ``fit_time``; or
-            what ``DataFrame(search.cv_results_)`` makes.
+            what ``DataFrame(search.cv_results_)`` makes, with all of its metrics. What a column
+            ``mean_test_score`` measured only ``metric`` can tell.
         X, y
             The data it was fitted to. A table may go without; nobody can tell then whose rows it saw.
         **table
