@@ -17,7 +17,7 @@ from sktransfer._values import identity
 from sktransfer.archive import RecordError, Starter, starter_folder
 from sktransfer.space import Space
 from sktransfer.space.axis import is_number
-from sktransfer.space.canonical import predictor
+from sktransfer.space.owners import predictor
 from sktransfer.space.scaling import is_scaled
 from sktransfer.task import Task
 

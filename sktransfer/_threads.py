@@ -1,7 +1,8 @@
-"""How numpy works while a model does: on one thread, and with its own settings for errors.
+"""How numpy and torch work while a model does: on one thread, and with numpy's own settings for errors.
 
-While matrices are small a second thread of the BLAS below numpy and scipy brings nothing, and where all cores
-are at work each product of matrices waits for it.
+While matrices are small a second thread brings nothing, and where all cores are at work each product of
+matrices waits for it. And where torch has once had a second thread, a process that is forked later waits for
+it for ever.
 """
 
 from __future__ import annotations
@@ -16,17 +17,27 @@ from threadpoolctl import ThreadpoolController
 
 
 class Shared:
-    """A setting that holds while anybody is inside, in whichever thread; the last one to leave undoes it."""
+    """Settings that hold while anybody is inside, in whichever thread; the last one to leave undoes them."""
 
     def __init__(self, make: Callable[[contextlib.ExitStack], None]):
-        self._make, self._lock, self._users = make, threading.Lock(), 0
+        self._makers, self._lock, self._users = [make], threading.Lock(), 0
         self._undo = contextlib.ExitStack()
+
+    def add(self, make: Callable[[contextlib.ExitStack], None]) -> None:
+        """A further setting from now on, also for those who are inside already."""
+        with self._lock:
+            self._makers.append(make)
+            if self._users:
+                make(self._undo)
 
     def __enter__(self) -> None:
         with self._lock:
             if self._users == 0:
-                self._make(self._undo)
-            self._users += 1  # after it: a setting that could not be made holds for nobody
+                with contextlib.ExitStack() as made:  # what could not be made as a whole holds for nobody
+                    for make in self._makers:
+                        make(made)
+                    self._undo = made.pop_all()
+            self._users += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
@@ -44,12 +55,13 @@ def _limit_blas(undo: contextlib.ExitStack) -> None:
     undo.enter_context(_blas().limit(limits=1, user_api="blas"))
 
 
-blas_thread = Shared(_limit_blas)
-"""Run numpy and scipy on one thread: ``with blas_thread:``. The caller's setting is given back."""
+one_thread = Shared(_limit_blas)
+"""Run numpy, scipy and torch, once it is imported, on one thread: ``with one_thread:``. What the caller had
+set is given back."""
 
 
 @contextlib.contextmanager
 def model_at_work() -> Iterator[None]:
-    """`blas_thread`, and numpy's own settings: what the user wants raised is not meant for the model."""
-    with blas_thread, np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
+    """`one_thread`, and numpy's own settings: what the user wants raised is not meant for the model."""
+    with one_thread, np.errstate(divide="warn", over="warn", invalid="warn", under="ignore"):
         yield

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from sktransfer._threads import Shared, blas_thread
+from sktransfer._threads import one_thread
 
 
 def _limit_torch(undo: contextlib.ExitStack) -> None:
@@ -21,18 +21,14 @@ def _limit_torch(undo: contextlib.ExitStack) -> None:
     torch.set_num_threads(1)
 
 
-torch_thread = Shared(_limit_torch)
-"""Run torch on one thread: ``with torch_thread:``. The caller's setting is given back."""
+one_thread.add(_limit_torch)
 
 
 @contextlib.contextmanager
 def single_thread() -> Iterator[None]:
-    """Run torch, and the BLAS below numpy and scipy, on one thread, and torch's optimisers on the CPU.
-
-    Where nothing but torch is at work, and nothing is optimised, `torch_thread` is enough.
-    """
+    """`one_thread`, and torch's optimisers on the CPU."""
     elsewhere = torch.get_default_device().type != "cpu"
-    with torch_thread, blas_thread, torch.device("cpu") if elsewhere else contextlib.nullcontext():
+    with one_thread, torch.device("cpu") if elsewhere else contextlib.nullcontext():
         yield
 
 

@@ -19,7 +19,7 @@ from sktransfer import _fingerprint as fp
 from sktransfer import _meta_features as mf
 from sktransfer._column_shapes import fingerprints
 from sktransfer._sketch import sketch
-from sktransfer._threads import blas_thread
+from sktransfer._threads import one_thread
 
 MAX_CLASS_RATIOS = 50
 MAX_SAMPLE_COLUMNS = 200
@@ -188,7 +188,7 @@ def profile(X: Any, y: Any = None, *, keep: str = "sketch", enclosing: Sequence[
     (None, 'X is text: only its number of rows and the lengths of its texts are known.')
     """
     check_keep(keep)
-    with warnings.catch_warnings(), np.errstate(all="ignore"), blas_thread:
+    with warnings.catch_warnings(), np.errstate(all="ignore"), one_thread:
         warnings.simplefilter("ignore")
         found = _look(X, y, keep)
         around = (_rows_only(data) for data in enclosing if data is not X)

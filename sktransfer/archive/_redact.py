@@ -88,11 +88,12 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
     for number, name in enumerate(steps, start=1):
         owner, dot, _ = own[name].rpartition(".")
         own[name] = f"{owner}{dot}step {number}"
-    taken: dict[str, int] = {}
-    for name, canonical in own.items():
-        # Two SVCs in one pipeline: without their steps a number tells them apart.
-        taken[canonical] = taken.get(canonical, 0) + 1
-        own[name] = canonical if taken[canonical] == 1 else f"{canonical}@{taken[canonical]}"
+    # Two SVCs in one pipeline: without their paths a number tells them from what predicts.
+    places = dict.fromkeys(each.partition("@")[2] for each in space["canonical"].values() if "@" in each)
+    number_of = {place: number for number, place in enumerate(places, start=1)}
+    for name, canonical in space["canonical"].items():
+        if "@" in canonical:
+            own[name] += f"@{number_of[canonical.partition('@')[2]]}"
     metrics = {
         name: name if name == "score" or name in get_scorer_names() else f"metric {number}"
         for number, name in enumerate(record["metrics"], start=1)
@@ -108,9 +109,10 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
             ],
             "canonical": {own[name]: own[name] for name in space["canonical"]},
             "fixed": {
-                name.partition("@")[0]: hide.value(value)
+                name: hide.value(value)
                 for name, value in space["fixed"].items()
-                if value not in _NO_STEP  # then the name is that of a step
+                # Then the name is, or has in it, that of a step.
+                if value not in _NO_STEP and "@" not in name
             },
         },
         "metrics": [metrics[name] for name in record["metrics"]],

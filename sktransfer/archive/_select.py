@@ -18,6 +18,7 @@ from sktransfer.archive._rows import halves
 from sktransfer.archive._stored import StoredTask
 from sktransfer.profile import DatasetProfile
 from sktransfer.space.canonical import owned
+from sktransfer.space.owners import described_predictor, is_described
 from sktransfer.task import Task
 
 EXCLUDED = 0.01
@@ -135,11 +136,21 @@ def _other_problem(space: Mapping[str, Any], today: Mapping[str, Any] | None) ->
     ours, theirs = set(today["predictors"]), set(space["predictors"])
     if ours and theirs and not ours & theirs:
         return f"another estimator: {', '.join(sorted(theirs))}"
+    for name in today["fixed"].keys() & space["fixed"].keys():
+        inner = [_wrapped(fixed[name]) for fixed in (today["fixed"], space["fixed"])]
+        owner = name.partition(".")[0]
+        if owner in ours & theirs and all(inner) and inner[0] != inner[1]:
+            return f"another estimator: {owner} of {inner[1]}"
     common = _names(today) & _names(space)
     if not (ours and theirs):
         # Without an estimator a name has no canonical form: then the names as declared are compared.
         common |= today["canonical"].keys() & space["canonical"].keys()
     return None if common else "no parameter in common"
+
+
+def _wrapped(value: Any) -> str:
+    """The class of an estimator that another one is held to wrap."""
+    return described_predictor(value)[0] if is_described(value) else ""
 
 
 def _names(space: Mapping[str, Any]) -> set[str]:

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from sklearn.base import BaseEstimator
 
-from sktransfer._torch import tensor, torch_thread
+from sktransfer._threads import one_thread
+from sktransfer._torch import tensor
 from sktransfer.encoders._network import Network
 
 NOTHING_KNOWN = "nothing: there is no profile of its data"
@@ -58,7 +59,7 @@ class Encoder(BaseEstimator):
         readable = [number for number, each in enumerate(inputs) if each is not None]
         if not readable:
             return np.full((len(inputs), 0), np.nan)
-        with torch.no_grad(), torch_thread:
+        with torch.no_grad(), one_thread:
             known = self.embed([inputs[number] for number in readable]).numpy()
         vectors = np.full((len(inputs), known.shape[1]), np.nan)
         vectors[readable] = known

@@ -17,6 +17,7 @@ import numpy as np
 from sktransfer._values import identity
 from sktransfer.space.axis import is_number
 from sktransfer.space.canonical import owned
+from sktransfer.space.owners import described_predictor, is_described
 from sktransfer.space.space import Space
 
 _MISSING = object()
@@ -81,6 +82,8 @@ class _Lookup:
     def value(self, params: Mapping[str, Any], name: str) -> Any:
         names = owned(self._space.canonical[name])
         known = [params[tuned] for one in names if (tuned := self._declared.get(one, "")) in params]
+        chosen = _chosen(params)
+        known += [chosen[one] for one in names if one in chosen]
         known += [self._fixed[one] for one in names if one in self._fixed]
         return known[0] if known else self._estimators[name]
 
@@ -92,14 +95,30 @@ class _Lookup:
         return found[0] if len({identity(value) for value in found}) == 1 else _MISSING
 
     def concerns(self, params: Mapping[str, Any]) -> bool:
-        classes = [value.get("class") for value in params.values() if isinstance(value, Mapping)]
-        if any(each in self._others for each in classes):
+        estimators = [described_predictor(value)[0] for value in params.values() if is_described(value)]
+        if any(each in self._others for each in estimators):
             return False  # of the estimators that stood to choice, one that today is none
-        for canonical, declared in self._declared.items():
+        tuned = {one: params[name] for one, name in self._declared.items() if name in params}
+        # A setting that all estimators to choose from had was held fixed, not varied.
+        varied = {one: v for one, v in _chosen(params).items() if not self._is_fixed_to(one, v)} | tuned
+        for canonical, value in varied.items():
             today = self._space.fixed.get(canonical, _MISSING)
-            value = params.get(declared, _MISSING)
-            if _MISSING in (today, value) or is_number(value):
-                continue
-            if identity(value) != identity(today):
+            if today is not _MISSING and not is_number(value) and not _agree(value, today):
                 return False
         return True
+
+    def _is_fixed_to(self, canonical: str, value: Any) -> bool:
+        return canonical in self._fixed and identity(self._fixed[canonical]) == identity(value)
+
+
+def _chosen(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Canonical name -> value of the settings that come with the estimators that a trial chose."""
+    found = [described_predictor(value) for value in params.values() if is_described(value)]
+    return {f"{owner}.{name}": value for owner, settings in found for name, value in settings.items()}
+
+
+def _agree(value: Any, today: Any) -> bool:
+    """Whether two values are the same; of what is itself an estimator, a fixed value is the class alone."""
+    if is_described(value) and is_described(today):
+        return described_predictor(value)[0] == described_predictor(today)[0]
+    return identity(value) == identity(today)

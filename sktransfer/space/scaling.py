@@ -49,5 +49,6 @@ def is_scaled(space: Mapping[str, Any]) -> bool | None:
     searched = [value for entry in entries for value in entry.get("values", ()) if isinstance(value, dict)]
     if any(value.get("class") in SCALERS for value in searched):
         return None
-    names = [*space["fixed"], *space["canonical"].values()]
+    # One that is searched and has a path behind its name may be aside; that of the target, for example.
+    names = [*space["fixed"], *(name for name in space["canonical"].values() if "@" not in name)]
     return any(owner in SCALERS for name in names for owner in name.partition(".")[0].split("|"))

@@ -57,7 +57,7 @@ class Space:
         kinds = [True] * self._offset + [axis.categorical for axis in self._axes]
         self.categorical = np.array(kinds, dtype=bool)
         self.canonical = canonical.canonical_names(branches, estimator)
-        self.fixed = canonical.fixed_values(estimator, self.canonical)
+        self.fixed = canonical.fixed_values(branches, estimator, self.canonical)
         self.predictors = canonical.predictors(branches, estimator)
         # Which values of a shared axis a branch owns: branch -> column -> sorted coordinates.
         self._allowed = [

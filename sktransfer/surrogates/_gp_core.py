@@ -21,7 +21,8 @@ import numpy as np
 import torch
 from scipy.optimize import minimize
 
-from sktransfer._torch import eye, single_thread, tensor, torch_thread
+from sktransfer._threads import one_thread
+from sktransfer._torch import eye, single_thread, tensor
 from sktransfer.surrogates._gp_gradient import value_and_gradient
 
 _JITTER = 1e-9
@@ -200,7 +201,7 @@ class GaussianProcess:
         self.kernel, self.shift, self.scale = kernel, shift, scale
         self._weights = torch.exp(-2 * tensor(h[:-2]))
         self._signal, self._noise = float(np.exp(h[-2])), float(np.exp(h[-1]))
-        with torch_thread:
+        with one_thread:
             K = self._covariance(tensor(X), tensor(X)) + (self._noise + _JITTER) * eye(len(X))
             self._L = torch.linalg.cholesky(K)
             self._a = torch.cholesky_solve(tensor(z)[:, None], self._L)[:, 0]
@@ -215,7 +216,7 @@ class GaussianProcess:
     @torch.no_grad()
     def prior_covariance(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Covariance before any trial, on the scale of z; (n, d), (m, d) -> (n, m)."""
-        with torch_thread:
+        with one_thread:
             return self._covariance(tensor(A), tensor(B)).numpy()
 
     @torch.no_grad()
@@ -224,7 +225,7 @@ class GaussianProcess:
 
         (n, d), (k, d) -> (n,), (n,), (n, k)
         """
-        with torch_thread:
+        with one_thread:
             k, others = (self._covariance(tensor(each), tensor(self.X)) for each in (theta, anchors))
             white, whites = (torch.linalg.solve_triangular(self._L, e.T, upper=False) for e in (k, others))
             variance = (self._signal - (white * white).sum(0)).clamp_min(1e-12 * self._signal)
@@ -234,7 +235,7 @@ class GaussianProcess:
     @torch.no_grad()
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
-        with torch_thread:
+        with one_thread:
             k = self._covariance(tensor(theta), tensor(self.X))  # (m, n)
             mean = k @ self._a
             white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
@@ -244,7 +245,7 @@ class GaussianProcess:
     @torch.no_grad()
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of the noise-free score; (m, d) -> (n, m)."""
-        with torch_thread:
+        with one_thread:
             k = self._covariance(tensor(theta), tensor(self.X))
             white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
             joint = self._covariance(tensor(theta), tensor(theta)) - white.T @ white

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from sklearn.base import clone
 
-from sktransfer._torch import single_thread, tensor, torch_thread
+from sktransfer._threads import one_thread
+from sktransfer._torch import single_thread, tensor
 from sktransfer.encoders import Encoder, PairEncoder
 from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates._conditioned import Conditioned, Prior
@@ -232,7 +233,7 @@ class JointSurrogate(Surrogate):
         inputs = self.encoder_.read(target.profile)
         if inputs is None:
             return None
-        with torch.no_grad(), torch_thread:
+        with torch.no_grad(), one_thread:
             psi = self.encoder_.embed([inputs])[0].numpy()
         # A data set larger than any before is as large as the largest: nothing is known beyond.
         return np.append(psi, min(_n_rows(target.profile) / self.largest_, 1.0))

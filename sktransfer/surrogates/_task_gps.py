@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from sktransfer._torch import eye, tensor, torch_thread
+from sktransfer._threads import one_thread
+from sktransfer._torch import eye, tensor
 from sktransfer.surrogates._gp_core import KERNELS, differences, scaled_distances
 from sktransfer.surrogates._past import Past
 from sktransfer.surrogates._training import train
@@ -129,7 +130,7 @@ class TaskGPs:
     ):
         self._theta, self._real, self._h = tensor(theta), torch.from_numpy(real), tensor(h)
         self._categorical, self._kernel = categorical, kernel
-        with torch.no_grad(), torch_thread:
+        with torch.no_grad(), one_thread:
             both, own = _masks(real)
             noise = torch.exp(self._h[:, -1:]) + _JITTER
             K = self._covariance(self._theta, self._theta) * both
@@ -168,13 +169,13 @@ class TaskGPs:
     @torch.no_grad()
     def mean(self, theta: np.ndarray) -> np.ndarray:
         """(k, d) -> (m, k)."""
-        with torch_thread:
+        with one_thread:
             return (self._to_trials(theta) @ self._a[..., None])[..., 0].numpy()
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and variances, without noise; (k, d) -> (m, k), (m, k)."""
-        with torch_thread:
+        with one_thread:
             k = self._to_trials(theta)
             white = k @ self._whiten.mT
             signal = torch.exp(self._h[:, -2:-1])
@@ -184,7 +185,7 @@ class TaskGPs:
     @torch.no_grad()
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of each process, independent of each other; (k, d) -> (m, n, k)."""
-        with torch_thread:
+        with one_thread:
             k = self._to_trials(theta)
             white = k @ self._whiten.mT
             points = tensor(theta)[None]

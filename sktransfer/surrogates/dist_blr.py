@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sktransfer._torch import tensor, torch_thread
+from sktransfer._threads import one_thread
+from sktransfer._torch import tensor
 from sktransfer.encoders._network import Network, forward
 from sktransfer.surrogates._blr import LinearRegression, correlations
 from sktransfer.surrogates._gp_core import LogNormal
@@ -120,7 +121,7 @@ class DistBLR(JointSurrogate):
         past = self.past_
         if self._solved is None:
             rows = np.flatnonzero(self.readable_[past.owner])
-            with torch_thread:
+            with one_thread:
                 vectors = tensor(self.psi_[past.owner[rows]])
                 self._solved = self._regression(tensor(past.theta[rows]), tensor(past.z[rows]), vectors)
         return _PastPrior(self, psi, self._solved)
@@ -131,7 +132,7 @@ class DistBLR(JointSurrogate):
         rng = np.random.default_rng(self.random_state)
         theta = self.past_.theta
         theta = tensor(theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)])
-        with torch_thread:
+        with one_thread:
             vectors = tensor(np.vstack([psi, self.psi_]))
             k, m = len(theta), len(vectors)
             Y = self._features(theta.repeat(m, 1), vectors.repeat_interleave(k, dim=0)).reshape(m, k, -1)
@@ -153,7 +154,7 @@ class _PastPrior:
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with torch_thread:
+        with one_thread:
             mean, variance, covariance = self._regression.moments(
                 self._features(theta), self._features(anchors)
             )

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from sktransfer._torch import eye, tensor, torch_thread
+from sktransfer._threads import one_thread
+from sktransfer._torch import eye, tensor
 from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood, scaled_distances
 from sktransfer.surrogates._joint import JointSurrogate
 from sktransfer.surrogates.base import EncodedTask
@@ -179,7 +180,7 @@ class DistGP(JointSurrogate):
         return self.past_.with_room(words, self._telling(self._alike(psi)))
 
     def _alike(self, psi: np.ndarray) -> np.ndarray:
-        with torch.no_grad(), torch_thread:
+        with torch.no_grad(), one_thread:
             return self._task_kernel(tensor(psi[None]), tensor(self.psi_))[0].numpy()
 
     def _prior(self, psi: np.ndarray) -> _PastPrior:
@@ -226,14 +227,14 @@ class _PastPrior:
         self._alike = tensor(alike[past.owner[rows]])
         self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
         self._mean = float(own["mean"])
-        with torch_thread:
+        with one_thread:
             self._L = model._root(rows)
             self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[:, 0]
         self._anchors: tuple[Any, torch.Tensor] | None = None
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with torch_thread:
+        with one_thread:
             k, white = self._whiten(theta)
             if self._anchors is None or self._anchors[0] is not anchors:
                 self._anchors = (anchors, self._whiten(anchors)[1])

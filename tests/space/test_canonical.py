@@ -48,7 +48,7 @@ def test_two_of_a_kind_are_told_apart():
     vote = VotingClassifier([("a", SVC()), ("b", SVC())])
     names = Space.parse({"a__C": [1], "b__C": [1], "a__gamma": [1]}, vote).canonical
     assert names["a__C"] != names["b__C"]
-    assert names["a__gamma"] == "SVC.gamma"
+    assert names["a__gamma"] == "SVC.gamma@a"  # tuned alone, it is still not the other one's
 
 
 def test_wrappers():

@@ -9,7 +9,8 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_info
 
-from sktransfer._torch import single_thread, torch_thread
+from sktransfer._threads import one_thread
+from sktransfer._torch import single_thread
 from sktransfer.surrogates import _gp_core as core
 from sktransfer.surrogates._kernel_matrix import kernel_matrix
 from sktransfer.surrogates.gp import default_priors
@@ -187,7 +188,7 @@ def test_threads_are_given_back():
     assert torch.get_num_threads() == before
 
 
-@pytest.mark.parametrize("one", [single_thread, lambda: torch_thread])
+@pytest.mark.parametrize("one", [single_thread, lambda: one_thread])
 def test_threads_are_given_back_when_the_last_one_leaves(one):
     """Searches in several threads, as under joblib's threading backend, overlap in no order."""
 
