@@ -260,6 +260,16 @@ def told_code(space: Space, params: Mapping[str, Any]) -> np.ndarray:
     return np.clip(code, -REACH, 1 + REACH)
 
 
+def same_in(space: Space, code: np.ndarray) -> list[frozenset]:
+    """Identity of the member of the space that has this code; none of what lies outside or between members.
+
+    Told as 3.0, or with more digits, what the space calls 3 is the same configuration; 1000 is not the 100
+    that the space ends with.
+    """
+    member = space.decode(code)
+    return [params_identity(member)] if np.allclose(space.encode(member), code, atol=1e-6) else []
+
+
 def under_way(
     space: Space, pending: Mapping[frozenset, dict[str, Any]], told: np.ndarray
 ) -> dict[frozenset, dict[str, Any]]:

@@ -7,6 +7,7 @@ can say what differs. The budget (`n_iter`, `timeout`) and the workers are not a
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +20,9 @@ from sktransfer.task import Task
 
 ABOUT = frozenset({"the data", "the target", "the estimator"})
 """Where two of these differ, it is another search, and no wonder."""
+
+MAX_LISTED = 200
+"""Past tasks that a record names one by one."""
 
 
 def describe_problem(
@@ -66,6 +70,30 @@ def differences(problem: dict[str, str | None], task: Task) -> frozenset[str]:
     return frozenset(name for name, own in problem.items() if own is None or stored.get(name) != own)
 
 
+def past_facts(tasks: Sequence[Task]) -> list | dict[str, Any]:
+    """What a record says of the past tasks that its search started from: their ids, or, of many, a digest.
+
+    A list of thousands in each of thousands of records would be most of an archive.
+    """
+    listed = [[task.id, task.n_trials] for task in tasks]
+    if len(listed) <= MAX_LISTED:
+        return listed
+    unfinished = [[task.id, task.n_trials] for task in tasks if not task.complete]
+    until = max([task.created, task.id] for task in tasks)  # within a second the id tells the order
+    return {"until": until, "unfinished": unfinished, "digest": digest(sorted(listed))}
+
+
+def _listed_again(stored: dict[str, Any], tasks: Sequence[Task]) -> list | None:
+    """The list that a digest was made of, from the tasks of today; None if they are not the same any more."""
+    try:
+        unfinished = dict(stored["unfinished"])
+        old = [task for task in tasks if [task.created, task.id] <= stored["until"]]
+        listed = [[task.id, unfinished.get(task.id, task.n_trials)] for task in old]
+        return listed if digest(sorted(listed)) == stored["digest"] else None
+    except (TypeError, ValueError, KeyError):  # a record that somebody edited
+        return None
+
+
 def past_of(task: Task, selection: Selection) -> tuple[Task, ...] | None:
     """The past tasks that a search started from, as they were then; None if one is not there any more.
 
@@ -77,6 +105,8 @@ def past_of(task: Task, selection: Selection) -> tuple[Task, ...] | None:
     stored: Any = (task.resume or {}).get("past")
     if stored is None:
         return selection.tasks  # it used none, as a whole grid does: today's are as good
+    if isinstance(stored, dict):
+        stored = _listed_again(stored, selection.tasks)
     if not isinstance(stored, list):
         return None
     for entry in stored:

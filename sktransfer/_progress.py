@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from sktransfer._evaluations import Rows, rows_from_plain, rows_to_plain
-from sktransfer._problem import ABOUT, differences, past_of
+from sktransfer._problem import ABOUT, differences, past_facts, past_of
 from sktransfer._values import params_identity
 from sktransfer.archive import Archive, Selection
 from sktransfer.task import Task, Trial
@@ -107,7 +107,7 @@ class Progress:
             "problem": self.problem,
             "seed": seed,
             "batch_size": batch_size,
-            "past": [[task.id, task.n_trials] for task in self.selection.tasks] if self._uses_past else None,
+            "past": past_facts(self.selection.tasks) if self._uses_past else None,
             "continues": before,
         }
         self._writes = self._archive is not None and not self._archive.readonly

@@ -222,6 +222,8 @@ class Run:
     def _tuned_metric(self, metrics: Mapping[str, Any]) -> str:
         """The metric that `refit` names, or the first."""
         refit = self._search.refit
+        if not metrics:
+            raise ValueError("The scorer gave no score at all: an empty dict. Let it return at least one.")
         tuned = refit if isinstance(refit, str) and refit in metrics else next(iter(metrics))
         if tuned != "score" or self._metric_name == "score":  # later it is all that a failed candidate has
             self._metric_name = recorded_name(str(tuned), self._search.scoring)

@@ -214,6 +214,8 @@ def _stats(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str
 
 def _prune(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
     rules = {name: getattr(options, name) for name in ("older_than", "keep_newest", "max_records", "dry_run")}
+    if all(rules[name] is None for name in ("older_than", "keep_newest", "max_records")):
+        raise ValueError("Say what may go: --older-than, --keep-newest or --max-records.")
     gone = archive.prune(**rules)
     said = "would go" if options.dry_run else "removed"
     return {"removed": gone, "dry_run": options.dry_run}, [*gone, f"{len(gone)} {said}"], OK

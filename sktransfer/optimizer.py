@@ -24,6 +24,7 @@ from sktransfer._optimizer_parts import (
     checked_count,
     metrics_of,
     predicted,
+    same_in,
     scores_of,
     space_filling,
     told_code,
@@ -308,8 +309,7 @@ class TransferOptimizer:
         seconds = math.nan if cost is None else float(cost)
         trial = Trial.make(params, score, fit_time=seconds, metrics=dict(metrics or {}))
         code = told_code(self.space, params)
-        # Told as 3.0, or with more digits, what the space calls 3: it is the same configuration.
-        self._seen |= {params_identity(params), params_identity(self.space.decode(code))}
+        self._seen |= {params_identity(params), *same_in(self.space, code)}
         self._pending = under_way(self.space, self._pending, told=code)
         self._codes.append(code)
         self._trials.append(trial)

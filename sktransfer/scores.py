@@ -27,8 +27,9 @@ def standardise(z: np.ndarray) -> tuple[np.ndarray, float, float]:
         return np.full(len(z), -1.0), 0.0, 1.0
     mean, spread = float(z[ok].mean()), float(z[ok].std())
     # Scores that differ in the last bits only are equal: dividing by rounding errors would invent a scale.
-    scale = spread if spread > max(1e-12 * abs(mean), 1e-300) else 1.0
-    standard = (z - mean) / scale
+    alike = spread <= max(1e-12 * abs(mean), 1e-300)
+    scale = 1.0 if alike else spread
+    standard = np.zeros(len(z)) if alike else (z - mean) / scale
     return np.where(ok, standard, standard[ok].min() - 1), mean, scale
 
 

@@ -256,6 +256,7 @@ class TransferSearchCV(BaseSearchCV):
             if not run.finished:
                 # Said once at the end, not after every batch.
                 warnings.filterwarnings("ignore", message="One or more of the .* scores are non-finite")
+                warnings.filterwarnings("ignore", "invalid value", RuntimeWarning)  # of their spread
             return super()._format_results(*table)
 
     def _select_best_index(self, refit: Any, refit_metric: str, results: dict[str, Any]) -> int:

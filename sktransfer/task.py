@@ -56,6 +56,8 @@ class Trial:
     @classmethod
     def make(cls, params: Mapping[str, Any], score: float, **facts: Any) -> Trial:
         """Build a trial from live values: describes them, and reads a score that is not finite as failed."""
+        if score is None:
+            raise TypeError("A score must be a number, got None; NaN says that the configuration failed.")
         score = float(score)
         ok = facts.pop("status", "ok") == "ok" and math.isfinite(score)
         plain = {name: describe(value) for name, value in params.items()}

@@ -539,3 +539,25 @@ def test_equal_scores_are_equal_whatever_they_sum_up_to(surrogate):
     optimizer = TransferOptimizer(SPACE, past, surrogate=surrogate, random_state=0)
     run(optimizer, 3, score=lambda params: 0.7)
     assert optimizer.propose()[0].std > 1e-4
+
+
+@pytest.mark.parametrize(
+    ("space", "outside"),
+    [
+        ({"C": [1, 10, 100]}, {"C": 1000}),
+        ({"C": [1, 10, 100]}, {"C": 20}),
+        ({"C": randint(1, 4)}, {"C": 50}),
+        ({"C": ["a", "b", "c"]}, {"C": "z"}),
+    ],
+)
+def test_what_is_told_from_outside_hides_no_member(space, outside):
+    optimizer = TransferOptimizer(space, random_state=0)
+    optimizer.tell(outside, 0.9)
+    asked = {optimizer.ask()[0]["C"] for _ in range(3)}
+    assert len(asked) == 3 and outside["C"] not in asked
+    assert optimizer.used_up
+
+
+def test_none_is_no_score():
+    with pytest.raises(TypeError, match="NaN says that the configuration failed"):
+        TransferOptimizer({"C": [1, 10]}).tell({"C": 1}, None)

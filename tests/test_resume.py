@@ -17,7 +17,7 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVC
 
-from sktransfer import Archive, TransferSearchCV
+from sktransfer import Archive, Task, TransferSearchCV, _problem
 from sktransfer._run import Run
 
 X, y = load_iris(return_X_y=True)
@@ -289,6 +289,14 @@ def test_every_finished_candidate_is_on_disk_before_the_next_begins(tmp_path):
     assert not os.listdir(tmp_path / "running")
 
 
+@pytest.fixture(params=["listed", "as a digest"])
+def past_as_written(request, monkeypatch):
+    """A record names the past tasks of its search one by one, or, of many, has a digest of them."""
+    if request.param != "listed":
+        monkeypatch.setattr(_problem, "MAX_LISTED", 0)
+
+
+@pytest.mark.usefixtures("past_as_written")
 def test_the_past_is_the_one_it_started_from(tmp_path):
     """What was added to the archive in the meantime would change the proposals."""
     params = {"surrogate": "warm-start", "n_iter": 6}
@@ -308,6 +316,13 @@ def test_the_past_is_the_one_it_started_from(tmp_path):
     ]
 
 
+def test_records_do_not_grow_with_the_archive():
+    tasks = [Task.from_trials({"a": [1, 2]}, [({"a": 1}, 0.5)], id=f"task {n:05d}") for n in range(5000)]
+    assert len(str(_problem.past_facts(tasks))) < 500
+    assert len(str(_problem.past_facts(tasks[:100]))) > 1000
+
+
+@pytest.mark.usefixtures("past_as_written")
 def test_a_past_task_that_is_gone_starts_anew(tmp_path):
     params = {"surrogate": "warm-start", "n_iter": 4}
     gone = quiet(search(tmp_path, **params), *load_wine(return_X_y=True)).task_id_

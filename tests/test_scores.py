@@ -101,3 +101,10 @@ def test_standardise_in_any_unit(unit):
     assert np.allclose(standardise(unit * z)[0], standardise(z)[0])
     rounding = unit * (1 + 1e-15 * np.arange(3))
     assert standardise(rounding)[2] == 1.0
+
+
+@pytest.mark.parametrize("value", [-1e30, 1e50, 0.1, 1e-200])
+def test_equal_scores_have_no_rounding_errors(value):
+    z, mean, scale = standardise(np.array([value] * 6 + [np.nan]))
+    assert z.tolist() == [0.0] * 6 + [-1.0]
+    assert (mean, scale) == (pytest.approx(value), 1.0)

@@ -945,3 +945,20 @@ def test_a_scorer_whose_metrics_are_numbers(tmp_path):
     fitted = made.set_params(archive=tmp_path).fit(X, y)
     assert "mean_test_2" in fitted.cv_results_
     assert len(Archive(tmp_path)) == 1
+
+
+def test_infinite_scores_are_told_of_once():
+    def infinite(estimator, X, y):
+        return -np.inf if estimator.C > 1 else estimator.score(X, y)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search({"C": loguniform(1e-3, 1e3)}, n_iter=12, scoring=infinite).fit(X, y)
+    texts = [str(warning.message) for warning in caught]
+    assert sum("non-finite" in text for text in texts) == 1
+    assert sum("invalid value" in text for text in texts) <= 1
+
+
+def test_a_scorer_without_a_score_is_told_so():
+    with pytest.raises(ValueError, match="no score at all"):
+        search(scoring=lambda estimator, X, y: {}, refit=False).fit(X, y)

@@ -104,9 +104,15 @@ def refuse_link(folder: Path) -> None:
     if folder.is_symlink():
         raise OSError(
             errno.ELOOP,
-            "This folder is a link, which may lead out of the archive; nothing is written",
+            "This folder is a link, which may lead out of the archive; nothing in it is changed",
             folder,
         )
+
+
+def remove(file: Path) -> None:
+    """Delete a file of the archive; one that is gone already is no error."""
+    refuse_link(file.parent)
+    file.unlink(missing_ok=True)
 
 
 def write_aside(path: Path, data: bytes, new: bool = False) -> None:

@@ -73,8 +73,8 @@ def note(directory: Path, task: Task, file: Path) -> None:
     written = _written.setdefault(key, {})
     shared = {_text(part): part for part in _distinct(list(written.values()))}
     head = written[task.id] = _head_of(task, facts.st_size, facts.st_mtime_ns, shared)
-    if key in _known:
-        _known[key][task.id] = head
+    if (known := _known.get(key)) is not None:
+        known[task.id] = head
     if len(written) >= MIN_WRITTEN:
         _written.pop(key, None)
         with contextlib.suppress(OSError):  # a cache, as below
@@ -85,8 +85,9 @@ def heads(directory: Path) -> Iterator[tuple[str, Head | RecordError]]:
     """The id of every record file of an archive with its head, or with what is wrong with it."""
     key, tasks = os.fspath(directory), directory / "tasks"
     changed = _changed(tasks)
-    if key in _known and _settled.get(key) == changed:
-        yield from list(_known[key].items())
+    settled = _known.get(key)
+    if settled is not None and _settled.get(key) == changed:
+        yield from list(settled.items())
         return
     parts: list[Path] = []
     known = _known.pop(key, None)
@@ -120,7 +121,7 @@ def heads(directory: Path) -> Iterator[tuple[str, Head | RecordError]]:
 def keep(directory: Path) -> None:
     """Write the index anew if it is worth it, after `heads`, and after some of the records were opened."""
     key = os.fspath(directory)
-    found, (n_new, parts) = _known.get(key, {}), _news.pop(key, (0, []))
+    found, (n_new, parts) = dict(_known.get(key, {})), _news.pop(key, (0, []))  # others may add to it
     learned = [head for head in _newest(found.values()) if head.learned]
     due = n_new >= max(MIN_OPENED, SHARE_NEW * len(found)) or len(parts) > MAX_PARTS
     if not due and len(learned) < MIN_OPENED:
@@ -129,7 +130,7 @@ def keep(directory: Path) -> None:
         _files.write(_file(directory), _files.dump(_to_plain(found)))
         for part in parts:
             if part != _file(directory):
-                part.unlink()
+                _files.remove(part)
         for head in learned:
             head.learned = False
 

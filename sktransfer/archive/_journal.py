@@ -97,7 +97,7 @@ class Journal:
         """Delete the file, once its trials are in a record."""
         if self._made:
             with contextlib.suppress(OSError):  # beside its record a journal does no harm
-                self.path.unlink()
+                _files.remove(self.path)
 
 
 class Journals:
@@ -174,7 +174,7 @@ class Journals:
         file = self.files().get(id)
         with contextlib.suppress(OSError, RecordError):
             if file is not None and not read_journal(file)[1]:
-                file.unlink()
+                _files.remove(file)
                 return True
         return False
 

@@ -234,7 +234,7 @@ class ModelStore:
 def _remove(file: Path) -> None:
     # Gone already, open elsewhere (Windows), somebody else's: the next `put` tries again.
     with contextlib.suppress(OSError):
-        file.unlink()
+        _files.remove(file)
 
 
 def _digest_of_settings(settings: Mapping[str, Any]) -> str:

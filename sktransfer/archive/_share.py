@@ -13,8 +13,10 @@ import os
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +60,10 @@ class Received:
     refused: tuple[str, ...]
 
 
-def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: str) -> Received:
-    """Take in records, given by their files or by (name, bytes).
+def receive(
+    archive: Any, records: Iterable[Path | tuple[Path, Callable[[], bytes]]], source: str
+) -> Received:
+    """Take in records, given by their files or by (name, what gives their bytes).
 
     What is there is not overwritten, unless it is the beginning of what comes: a fit that was at work then.
     """
@@ -71,13 +75,17 @@ def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: 
             if isinstance(item, Path):
                 task, data = read_record(item)
             else:
-                task, data = task_of(item[1], item[0]), item[1]
+                data = item[1]()
+                task = task_of(data, item[0])
             there = find(archive, task.id)
             if there is None or _goes_on(task, there):
                 archive._write(task.id, data, new=there is None)
                 added.append(task.id)
             elif is_record_of(there, task_to_record(task)):
                 known.append(task.id)
+            elif there == _UNREADABLE:
+                advice = "verify(repair=True) moves it aside, then this one can be taken in"
+                refused.append(f"{task.id}: the archive's own file of this id is damaged; {advice}")
             else:
                 refused.append(f"{task.id}: the archive has another record of this id, which was kept")
         except FileNotFoundError:
@@ -92,11 +100,18 @@ def receive(archive: Any, records: Iterable[Path | tuple[Path, bytes]], source: 
     return Received(tuple(added), tuple(known), tuple(refused))
 
 
-def as_records(tasks: Iterable[Task]) -> Iterator[tuple[Path, bytes]]:
+def merge(archive: Any, source: Any) -> Received:
+    """Take in the records of another archive; see `Archive.merge`."""
+    files = _files.record_files(source._tasks_directory())
+    return receive(archive, chain(files, as_records(source._left())), str(source.path))
+
+
+def as_records(tasks: Iterable[Task]) -> Iterator[tuple[Path, Callable[[], bytes]]]:
     """Tasks that have no file of their own, as `receive` takes them: journals of killed fits."""
     for task in tasks:
         with contextlib.suppress(TypeError):  # made by somebody: a record cannot hold it
-            yield Path(task.id + _files.SUFFIX), _files.dump(task_to_record(task))
+            data = _files.dump(task_to_record(task))
+            yield Path(task.id + _files.SUFFIX), partial(bytes, data)
 
 
 _UNREADABLE = "unreadable"
@@ -128,6 +143,8 @@ def _goes_on(task: Task, there: Any) -> bool:
 
 def export(archive: Any, file: str | os.PathLike[str], **choices: bool) -> int:
     """Write the ZIP file; see `Archive.export`."""
+    if not archive._directory().is_dir():
+        raise FileNotFoundError(2, "There is no archive to export", str(archive._directory()))
     tasks = list(archive)
     if len(tasks) > MAX_RECORDS:
         raise ValueError(f"One file holds up to {MAX_RECORDS} records, and there are {len(tasks)}.")
@@ -146,8 +163,10 @@ def export(archive: Any, file: str | os.PathLike[str], **choices: bool) -> int:
                 continue
             # Without a date of its own, which would tell when it was exported.
             member = zipfile.ZipInfo(f"{_FOLDER}{record['id']}{_files.SUFFIX}")
-            member.compress_type = zipfile.ZIP_DEFLATED
-            content.writestr(member, _files.dump(record))
+            data = _files.dump(record)
+            small = len(data) > _bound(len(zlib.compress(data)))  # so small that `import_` would not trust it
+            member.compress_type = zipfile.ZIP_STORED if small else zipfile.ZIP_DEFLATED
+            content.writestr(member, data)
     target.parent.mkdir(parents=True, exist_ok=True)
     _files.write_aside(target, buffer.getvalue())
     return len(content.namelist())
@@ -160,8 +179,14 @@ def import_(archive: Any, file: str | os.PathLike[str]) -> Received:
         try:
             n_members = _n_members(stream)
             content = zipfile.ZipFile(stream)
-            if len(content.infolist()) != n_members:
+            members = content.infolist()
+            packed = sum(member.compress_size for member in members)
+            # Of some bytes that are listed often, each would be read as often.
+            twice = len({member.filename for member in members}) < len(members)
+            if len(members) != n_members or twice or packed > stream.seek(0, os.SEEK_END):
                 raise ValueError("its list of members is not sound")
+            if n_members > MAX_RECORDS:
+                raise ValueError(f"it lists more than {MAX_RECORDS} records")
         except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
             raise RecordError(path, f"it is not an exported archive ({error})") from None
         with content:
@@ -181,27 +206,32 @@ def _n_members(stream: Any) -> int:
     return int.from_bytes(end[10:12], "little")
 
 
-def _unpacked(content: zipfile.ZipFile, path: Path) -> Iterator[tuple[Path, bytes]]:
+def _unpacked(content: zipfile.ZipFile, path: Path) -> Iterator[tuple[Path, Callable[[], bytes]]]:
     for member in content.infolist():
         name = member.filename.removeprefix(_FOLDER)
         place = path / name  # for messages only; that the id is the plain name is checked by the reader
         if not name or not member.filename.startswith(_FOLDER) or "/" in name or "\\" in name:
             continue
-        yield place, _bytes(content, member)
+        yield place, partial(_bytes, content, member, place)
 
 
-_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2)
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""Of the others zipfile unpacks a whole block at once, however large it becomes."""
 
 
-def _bytes(content: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
-    """The bytes of a member; those of a bad one are no record, and the reader will say so."""
-    bound = min(MAX_BYTES, MAX_RATIO * member.compress_size + 4096)
+def _bound(packed: int) -> int:
+    """How large a record may be that takes so many bytes in the file."""
+    return min(MAX_BYTES, MAX_RATIO * packed + 4096)
+
+
+def _bytes(content: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path) -> bytes:
+    bound = _bound(member.compress_size)
     if member.file_size > bound:
-        return b"too large"
+        raise RecordError(place, f"it claims to be {member.file_size} bytes long, which is too much")
     if member.compress_type not in _PACKED:
-        return b"packed in a way that nobody needs"
+        raise RecordError(place, "it is compressed in another way than exported records are")
     try:
         with content.open(member) as stream:
             return stream.read(bound)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError):
-        return b"damaged"
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, OSError) as error:
+        raise RecordError(place, f"it cannot be unpacked ({error})") from None

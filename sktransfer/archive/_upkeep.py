@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,8 +149,7 @@ class Upkeep:
             raise FileNotFoundError(2, "There is no archive to merge from", str(source._directory()))
         if source._directory() == self._directory():
             raise ValueError(f"The archive {source._directory()} is to be merged with itself.")
-        files = _files.record_files(source._tasks_directory())
-        return _share.receive(self, chain(files, _share.as_records(source._left())), str(source.path))
+        return _share.merge(self, source)
 
     def export(
         self,
@@ -255,9 +253,10 @@ class Upkeep:
             file, remote = self._file(id), self._remote()
             is_there = file.exists() or file.is_symlink()
             if is_there:
+                _files.refuse_link(file.parent)
                 if remote is not None:
                     remote.remove(file.name)
-                file.unlink(missing_ok=True)
+                _files.remove(file)
             # Also what a killed fit left, which would otherwise come back in its place.
             if self.running.discard(id) or is_there:
                 return

@@ -59,7 +59,7 @@ def verify(archive: Any, repair: bool) -> list[Finding]:
         found += [Finding(f"{remote.address}/tasks/{name}", reason) for name, reason in missing.items()]
     for file, problem, movable in _problems(directory):
         moved = None
-        if repair and movable:
+        if repair and movable and not file.parent.is_symlink():
             aside = None if remote is None or file.parent.name != "tasks" else remote.set_aside(file.name)
             moved = aside or str(_move(file, directory))
             if aside:
@@ -70,6 +70,9 @@ def verify(archive: Any, repair: bool) -> list[Finding]:
 
 def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
     """File, what is wrong with it, and whether it may be moved."""
+    for folder in (directory / name for name in ("tasks", "running", "models", "index")):
+        if folder.is_symlink():
+            yield folder, "it is a link, which may lead out of the archive; nothing there is moved", False
     for file in _files.record_files(directory / "tasks"):
         try:
             read_record(file)
@@ -87,8 +90,8 @@ def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
     for file in _listed(directory / "models"):
         if file.suffix == ".npz" and file.name[0] != "." and not is_sound_model(file):
             yield file, "it is not a sound model", True
-    for folder in ("tasks", "models", "index"):
-        for file in _listed(directory / folder):
+    for name in ("tasks", "models", "index"):
+        for file in _listed(directory / name):
             if _LEFT.fullmatch(file.name) and _age(file) > STALE_SECONDS:
                 yield file, "it was left by a writer that was stopped", True
 
@@ -115,6 +118,7 @@ def _listed(folder: Path) -> list[Path]:
 
 def _move(file: Path, directory: Path) -> Path:
     """Move a file, a folder or a link itself to where no reader looks; nothing there is overwritten."""
+    _files.refuse_link(file.parent)
     folder = directory / ASIDE
     folder.mkdir(exist_ok=True)
     _files.refuse_link(folder)

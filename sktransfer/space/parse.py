@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import randint
 
 from sktransfer._values import Plain, describe, identity, to_python
 from sktransfer.space.axis import Axis, Categorical, Continuous, Integers, Ordered, is_ordered
@@ -18,6 +19,7 @@ from sktransfer.space.axis import Axis, Categorical, Continuous, Integers, Order
 Branch = dict[str, Any]
 N_DRAWS = 1000
 MOST_VALUES = 10_000  # of a list that are told
+LONG_RANGE = 100_000  # of which no list is made
 
 
 def parse_branches(space: Any) -> list[Branch]:
@@ -60,6 +62,8 @@ def _parse_values(name: Any, values: Any) -> Any:
     if isinstance(values, Sequence) and not isinstance(values, (str, bytes)):
         if len(values) == 0:
             raise ValueError(f"space[{name!r}] is empty: {values!r}. Give it at least one value.")
+        if isinstance(values, range) and values.step == 1 and len(values) > LONG_RANGE:
+            return randint(values.start, values.stop)  # the same, without a list of a billion numbers
         return [to_python(value) for value in values]
     methods = ("rvs", "ppf", "cdf", "support")
     missing = [method for method in methods if not callable(getattr(values, method, None))]

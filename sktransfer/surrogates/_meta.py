@@ -100,14 +100,14 @@ class MetaSurrogate(Surrogate):
         return [str(name) for name in self.given_]
 
     def _placed(self, values: np.ndarray) -> np.ndarray:
-        """Values of the tasks in ``past_``, for all that were given; 0 for those without a success."""
+        """Values of the tasks in ``past_``, for all that were given; 0 for those of which no trial counts."""
         placed = np.zeros(len(self.given_))
         placed[self.place_] = values
         return placed
 
     def _placed_words(self, words: Sequence[str]) -> list[str]:
         """The same for words."""
-        placed = ["none of its trials succeeded"] * len(self.given_)
+        placed = ["none of its trials succeeded with what is fixed today"] * len(self.given_)
         for place, word in zip(self.place_, words, strict=True):
             placed[place] = word
         return placed

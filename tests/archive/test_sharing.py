@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import warnings
 import zipfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
-from sktransfer.archive import Archive, _files, _share
+from sktransfer.archive import Archive, RecordError, _files, _share
 from sktransfer.archive._format import task_to_record
 from sktransfer.archive._pack import pack
 from sktransfer.profile import profile
@@ -514,3 +515,75 @@ def test_a_record_that_comes_while_another_is_taken_in(archive, other, make_task
     with pytest.warns(UserWarning, match="came at the same moment"):
         received = archive.merge(other)
     assert not received.added and archive["same"].created == "2020-01-01"
+
+
+# -- files that mean harm, or were harmed --------------------------------------------------------
+
+
+def test_a_member_that_unpacks_to_gigabytes(archive, tmp_path):
+    """Of what is packed with bzip2, Python unpacks a whole block at once, whatever size the file claims."""
+    with zipfile.ZipFile(tmp_path / "bomb.zip", "w") as content:
+        content.writestr("tasks/a.joblib", bytes(10**6), compress_type=zipfile.ZIP_BZIP2)
+        content.infolist()[0].file_size = 1000  # as it will be listed
+    with pytest.warns(UserWarning, match="compressed in another way"):
+        assert archive.import_(tmp_path / "bomb.zip").added == ()
+
+
+def test_a_member_that_is_listed_twice(archive, other, make_task, tmp_path):
+    archive.append(make_task())
+    archive.export(tmp_path / "a.zip")
+    with zipfile.ZipFile(tmp_path / "a.zip") as old, zipfile.ZipFile(tmp_path / "b.zip", "w") as new:
+        [name] = old.namelist()
+        new.writestr(name, old.read(name))
+        new.infolist().append(new.infolist()[0])
+    with pytest.raises(RecordError, match="list of members"):
+        other.import_(tmp_path / "b.zip")
+
+
+def test_a_record_that_shrinks_to_nothing_can_be_imported(archive, other, make_task, tmp_path):
+    archive.append(make_task(trials=[({"C": "x" * 300_000}, 0.5)], space={"C": ["x" * 300_000]}))
+    archive.export(tmp_path / "a.zip")
+    assert len(other.import_(tmp_path / "a.zip").added) == 1
+
+
+def test_a_damaged_record_is_told_from_another_one(archive, other, make_task):
+    archive.append(make_task(id="one"))
+    other.append(make_task(id="one"))
+    file = archive.path / "tasks" / "one.joblib"
+    file.write_bytes(file.read_bytes()[:50])
+    with pytest.warns(UserWarning, match="own file of this id is damaged") as caught:
+        archive.merge(other)
+    assert caught[0].filename == __file__
+    archive.verify(repair=True)
+    assert archive.merge(other).added == ("one",)
+
+
+def test_nothing_is_exported_from_nowhere(archive, make_task, tmp_path):
+    archive.append(make_task())
+    archive.export(tmp_path / "a.zip")
+    before = (tmp_path / "a.zip").read_bytes()
+    with pytest.raises(FileNotFoundError, match="no archive to export"):
+        Archive(tmp_path / "mistyped").export(tmp_path / "a.zip")
+    assert (tmp_path / "a.zip").read_bytes() == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a right on Windows")
+def test_what_a_folder_links_to_is_not_touched(archive, make_task, tmp_path):
+    """An archive of a stranger may have a link in the place of a folder."""
+    archive.append(make_task(id="mine"))
+    (archive.path / "tasks" / "other.joblib").write_bytes(b"a model of mine")
+    evil = Archive(tmp_path / "evil")
+    evil.path.mkdir()
+    for folder in ("tasks", "models"):
+        (evil.path / folder).symlink_to(archive.path / "tasks")
+    before = sorted(os.listdir(archive.path / "tasks"))
+    problems = evil.verify(repair=True)
+    assert {finding.moved for finding in problems} == {None}
+    assert sum("is a link" in finding.problem for finding in problems) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the file that is no record
+        with pytest.raises(OSError, match="is a link"):
+            evil.remove("mine")
+        with pytest.raises(OSError, match="is a link"):
+            evil.prune(max_records=0)
+    assert sorted(os.listdir(archive.path / "tasks")) == before

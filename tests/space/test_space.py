@@ -491,3 +491,9 @@ def test_what_is_no_number_is_unknown_on_an_axis_without_end(axis):
     with np.errstate(all="raise"):
         code, unknown = axis.encode([2, "scale"])
     assert np.isfinite(code) and np.isnan(unknown)
+
+
+def test_a_range_of_billions_makes_no_list():
+    space = Space.parse({"random_state": range(2**31 - 1)})
+    assert space.size is None
+    assert 0 <= space.sample(1, 0)[0]["random_state"] < 2**31 - 1

@@ -234,7 +234,7 @@ def test_equal_failed_and_mixed_scores(kind):
     assert "all failed" not in surrogate.embeddings_
     if surrogate.embeddings_:
         assert surrogate.similarity(target(3)).shape == (5,)
-        assert surrogate.basis(target(3))[2] == "none of its trials succeeded"
+        assert surrogate.basis(target(3))[2] == "none of its trials succeeded with what is fixed today"
     own = target(5)
     for z in (own.z, np.full(5, 0.5), np.array([np.nan, *own.z[1:]]), np.full(5, np.nan)):
         finite(surrogate.posterior(EncodedTask(own.theta, z, NUMBERS, own.profile)))
