@@ -6,8 +6,10 @@ can say what differs. The budget (`n_iter`, `timeout`) and the workers are not a
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,26 +73,31 @@ def differences(problem: dict[str, str | None], task: Task) -> frozenset[str]:
 
 
 def past_facts(tasks: Sequence[Task]) -> list | dict[str, Any]:
-    """What a record says of the past tasks that its search started from: their ids, or, of many, a digest.
+    """What a record says of the past tasks that its search started from: their ids, or, of many, hashes.
 
-    A list of thousands in each of thousands of records would be most of an archive.
+    The ids of thousands in each of thousands of records would be most of an archive.
     """
     listed = [[task.id, task.n_trials] for task in tasks]
     if len(listed) <= MAX_LISTED:
         return listed
     unfinished = [[task.id, task.n_trials] for task in tasks if not task.complete]
-    until = max([task.created, task.id] for task in tasks)  # within a second the id tells the order
-    return {"until": until, "unfinished": unfinished, "digest": digest(sorted(listed))}
+    hashes = base64.b64encode(b"".join(_short_hash(task.id) for task in tasks))
+    return {"hashes": hashes.decode(), "unfinished": unfinished}
 
 
-def _listed_again(stored: dict[str, Any], tasks: Sequence[Task]) -> list | None:
-    """The list that a digest was made of, from the tasks of today; None if they are not the same any more."""
+def _short_hash(id: str) -> bytes:
+    """Six bytes: that two of ten thousand tasks have the same is less likely than one in a million."""
+    return hashlib.blake2b(id.encode(), digest_size=6).digest()
+
+
+def _listed_again(stored: dict[str, Any], tasks: Iterable[Task]) -> list | None:
+    """The list that hashes were made of, in its order; None if a task is not there any more."""
+    known = {_short_hash(task.id): task for task in tasks}
     try:
-        unfinished = dict(stored["unfinished"])
-        old = [task for task in tasks if [task.created, task.id] <= stored["until"]]
-        listed = [[task.id, unfinished.get(task.id, task.n_trials)] for task in old]
-        return listed if digest(sorted(listed)) == stored["digest"] else None
-    except (TypeError, ValueError, KeyError):  # a record that somebody edited
+        unfinished, packed = dict(stored["unfinished"]), base64.b64decode(stored["hashes"], validate=True)
+        found = [known[packed[start : start + 6]] for start in range(0, len(packed), 6)]
+        return [[task.id, unfinished.get(task.id, task.n_trials)] for task in found]
+    except (TypeError, ValueError, KeyError):  # gone, or a record that somebody edited
         return None
 
 
@@ -106,7 +113,7 @@ def past_of(task: Task, selection: Selection) -> tuple[Task, ...] | None:
     if stored is None:
         return selection.tasks  # it used none, as a whole grid does: today's are as good
     if isinstance(stored, dict):
-        stored = _listed_again(stored, selection.tasks)
+        stored = _listed_again(stored, tasks.values())
     if not isinstance(stored, list):
         return None
     for entry in stored:

@@ -15,35 +15,61 @@ from functools import lru_cache
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
+Maker = Callable[[contextlib.ExitStack], None]
+"""Makes a setting, and puts what undoes it on the stack."""
 
-class Shared:
-    """Settings that hold while anybody is inside, in whichever thread; the last one to leave undoes them."""
 
-    def __init__(self, make: Callable[[contextlib.ExitStack], None]):
-        self._makers, self._lock, self._users = [make], threading.Lock(), 0
-        self._undo = contextlib.ExitStack()
+class OneThread:
+    """Settings that hold while anybody is inside.
 
-    def add(self, make: Callable[[contextlib.ExitStack], None]) -> None:
-        """A further setting from now on, also for those who are inside already."""
-        with self._lock:
-            self._makers.append(make)
-            if self._users:
-                make(self._undo)
+    One is that of the process, which the last one to leave undoes, in whichever thread. Others are of each
+    thread, as torch's is, and undone when it leaves.
+    """
+
+    def __init__(self, of_process: Maker):
+        self._of_process, self._of_threads = of_process, list[Maker]()
+        self._lock, self._users, self._undo = threading.Lock(), 0, contextlib.ExitStack()
+        self._own = _Own()
+
+    def add(self, of_thread: Maker) -> None:
+        """A further setting of each thread, from its next entry on."""
+        self._of_threads.append(of_thread)
 
     def __enter__(self) -> None:
-        with self._lock:
-            if self._users == 0:
-                with contextlib.ExitStack() as made:  # what could not be made as a whole holds for nobody
-                    for make in self._makers:
-                        make(made)
-                    self._undo = made.pop_all()
-            self._users += 1
+        # A thread's own come first and are undone last: a BLAS may change them in the thread that sets it.
+        own = self._own
+        while own.made < len(self._of_threads):  # also what was added since it came in
+            own.made += 1
+            self._of_threads[own.made - 1](own.undo)
+        own.depth += 1
+        try:
+            with self._lock:
+                if self._users == 0:
+                    self._of_process(self._undo)
+                self._users += 1
+        except BaseException:
+            own.leave()
+            raise
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:
                 self._undo.close()
+        self._own.leave()
+
+
+class _Own(threading.local):
+    """How deep a thread is inside, how many settings it has made, and what undoes them."""
+
+    def __init__(self) -> None:
+        self.depth, self.made, self.undo = 0, 0, contextlib.ExitStack()
+
+    def leave(self) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.made = 0
+            self.undo.close()
 
 
 @lru_cache(maxsize=1)
@@ -55,7 +81,7 @@ def _limit_blas(undo: contextlib.ExitStack) -> None:
     undo.enter_context(_blas().limit(limits=1, user_api="blas"))
 
 
-one_thread = Shared(_limit_blas)
+one_thread = OneThread(_limit_blas)
 """Run numpy, scipy and torch, once it is imported, on one thread: ``with one_thread:``. What the caller had
 set is given back."""
 

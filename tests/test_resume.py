@@ -289,9 +289,9 @@ def test_every_finished_candidate_is_on_disk_before_the_next_begins(tmp_path):
     assert not os.listdir(tmp_path / "running")
 
 
-@pytest.fixture(params=["listed", "as a digest"])
+@pytest.fixture(params=["listed", "as hashes"])
 def past_as_written(request, monkeypatch):
-    """A record names the past tasks of its search one by one, or, of many, has a digest of them."""
+    """A record names the past tasks of its search one by one, or, of many, has hashes of them."""
     if request.param != "listed":
         monkeypatch.setattr(_problem, "MAX_LISTED", 0)
 
@@ -316,9 +316,9 @@ def test_the_past_is_the_one_it_started_from(tmp_path):
     ]
 
 
-def test_records_do_not_grow_with_the_archive():
+def test_records_hardly_grow_with_the_archive():
     tasks = [Task.from_trials({"a": [1, 2]}, [({"a": 1}, 0.5)], id=f"task {n:05d}") for n in range(5000)]
-    assert len(str(_problem.past_facts(tasks))) < 500
+    assert len(str(_problem.past_facts(tasks))) < 9 * len(tasks)
     assert len(str(_problem.past_facts(tasks[:100]))) > 1000
 
 

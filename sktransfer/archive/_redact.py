@@ -93,7 +93,7 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
     number_of = {place: number for number, place in enumerate(places, start=1)}
     for name, canonical in space["canonical"].items():
         if "@" in canonical:
-            own[name] += f"@{number_of[canonical.partition('@')[2]]}"
+            own[name] += f"@#{number_of[canonical.partition('@')[2]]}"  # which no step can be called
     metrics = {
         name: name if name == "score" or name in get_scorer_names() else f"metric {number}"
         for number, name in enumerate(record["metrics"], start=1)

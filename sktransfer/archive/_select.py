@@ -17,7 +17,7 @@ from sktransfer.archive._errors import RecordError
 from sktransfer.archive._rows import halves
 from sktransfer.archive._stored import StoredTask
 from sktransfer.profile import DatasetProfile
-from sktransfer.space.canonical import owned
+from sktransfer.space.canonical import named_as_today, owned
 from sktransfer.space.owners import described_predictor, is_described
 from sktransfer.task import Task
 
@@ -25,6 +25,8 @@ EXCLUDED = 0.01
 """Share of common rows from which on a task is refused. A few can be common by chance: rows of zeros."""
 
 ANY = 1e-12  # a share above zero, however small
+_WRAPS = {"estimator", "base_estimator", "final_estimator", "regressor", "classifier"}
+"""Parameters by which a wrapper of one estimator is another thing than a wrapper of another."""
 
 
 @dataclass(frozen=True)
@@ -136,15 +138,13 @@ def _other_problem(space: Mapping[str, Any], today: Mapping[str, Any] | None) ->
     ours, theirs = set(today["predictors"]), set(space["predictors"])
     if ours and theirs and not ours & theirs:
         return f"another estimator: {', '.join(sorted(theirs))}"
-    for name in today["fixed"].keys() & space["fixed"].keys():
-        inner = [_wrapped(fixed[name]) for fixed in (today["fixed"], space["fixed"])]
-        owner = name.partition(".")[0]
-        if owner in ours & theirs and all(inner) and inner[0] != inner[1]:
-            return f"another estimator: {owner} of {inner[1]}"
-    common = _names(today) & _names(space)
-    if not (ours and theirs):
-        # Without an estimator a name has no canonical form: then the names as declared are compared.
-        common |= today["canonical"].keys() & space["canonical"].keys()
+    for name in sorted(today["fixed"].keys() & space["fixed"].keys()):
+        owner, _, parameter = name.partition(".")
+        own, past = _wrapped(today["fixed"][name]), _wrapped(space["fixed"][name])
+        if owner in ours & theirs and parameter in _WRAPS and own != past:
+            return f"another estimator: {owner} of {past or 'its default'}"
+    names = named_as_today(space, today["canonical"], today["predictors"]).values()
+    common = _names(today["canonical"].values()) & _names(names)
     return None if common else "no parameter in common"
 
 
@@ -153,9 +153,9 @@ def _wrapped(value: Any) -> str:
     return described_predictor(value)[0] if is_described(value) else ""
 
 
-def _names(space: Mapping[str, Any]) -> set[str]:
+def _names(canonical: Iterable[str]) -> set[str]:
     """Canonical names of what a space tunes, each estimator's own where several share a parameter."""
-    return {name for canonical in space["canonical"].values() for name in owned(canonical)}
+    return {name for each in canonical for name in owned(each)}
 
 
 def _continued(tasks: list[Task]) -> dict[str, str]:

@@ -143,7 +143,8 @@ def _goes_on(task: Task, there: Any) -> bool:
 
 def export(archive: Any, file: str | os.PathLike[str], **choices: bool) -> int:
     """Write the ZIP file; see `Archive.export`."""
-    if not archive._directory().is_dir():
+    archive._refresh()
+    if archive._remote() is None and not archive._directory().is_dir():
         raise FileNotFoundError(2, "There is no archive to export", str(archive._directory()))
     tasks = list(archive)
     if len(tasks) > MAX_RECORDS:
@@ -164,7 +165,8 @@ def export(archive: Any, file: str | os.PathLike[str], **choices: bool) -> int:
             # Without a date of its own, which would tell when it was exported.
             member = zipfile.ZipInfo(f"{_FOLDER}{record['id']}{_files.SUFFIX}")
             data = _files.dump(record)
-            small = len(data) > _bound(len(zlib.compress(data)))  # so small that `import_` would not trust it
+            packed = zlib.compress(data, wbits=-15)
+            small = len(data) > _bound(len(packed))  # so small that `import_` would not trust it
             member.compress_type = zipfile.ZIP_STORED if small else zipfile.ZIP_DEFLATED
             content.writestr(member, data)
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,8 @@
 A declared name is a path of ``__``-separated steps and a parameter; its canonical name is the class of the
 estimator that owns the parameter, and the parameter. What predicts in the end always goes by its class alone.
 Another estimator of a class that stands in several places has its path behind it,
-``LogisticRegression.C@selectfrommodel__estimator``, and so has a scaler that no column passes on its way.
+``LogisticRegression.C@selectfrommodel__estimator``, and so has a scaler that no column passes on its way, and
+what predicts at one path in one branch and at another in another.
 """
 
 from __future__ import annotations
@@ -16,26 +17,11 @@ from typing import Any
 import numpy as np
 
 from sktransfer._values import Plain, describe, identity
-from sktransfer.space.owners import ends, is_estimator, join, leads_on, owners, predictor
+from sktransfer.space.owners import Places, is_estimator, pairs, predictor
 from sktransfer.space.scaling import SCALERS
 
 Branches = Sequence[Mapping[str, Any]]
 _SHORT = 20  # entries of a tuple that is written down
-
-
-def canonical_names(branches: Branches, estimator: Any) -> dict[str, str]:
-    """Map each declared name to its canonical one; without an estimator a name stands for itself."""
-    names = dict.fromkeys(name for branch in branches for name in branch)
-    if not hasattr(estimator, "get_params"):
-        return {name: name for name in names}
-    places = _Places(branches, estimator)
-    found = {name: places.canonical(name) for name in names}
-    # What predicts in one branch and in another at another path.
-    counts = list(found.values())
-    return {
-        name: canonical if counts.count(canonical) == 1 else f"{canonical}@{name.rpartition('__')[0]}"
-        for name, canonical in found.items()
-    }
 
 
 def owned(canonical: str) -> list[str]:
@@ -48,58 +34,127 @@ def owned(canonical: str) -> list[str]:
     return [f"{each}.{parameter}" for each in classes.split("|")] if dot else [canonical]
 
 
-class _Places:
-    """Where the estimators of a space stand."""
+def named_as_today(
+    past: Mapping[str, Any], today: Mapping[str, str], predictors: Sequence[str]
+) -> dict[str, str]:
+    """The canonical names of a past space's description, each as today's space calls the same parameter."""
+    names: dict[str, str] = dict(past.get("canonical", {}))
+    if not (past.get("predictors") and predictors):
+        # A table without an estimator knows no classes: its names are taken as they are.
+        return {name: today.get(name, name) for name in names}
+    # Earlier versions put a path behind other names: what is declared alike, of the same class, is the same.
+    alike = {n for n in names.keys() & today.keys() if _bare(names[n]) == _bare(today[n])}
+    return names | {name: today[name] for name in alike}
+
+
+def _bare(canonical: str) -> str:
+    return canonical.partition("@")[0]
+
+
+class Names:
+    """The canonical names of a space, what predicts in it, and what its estimator holds fixed."""
 
     def __init__(self, branches: Branches, estimator: Any):
-        self._branches, self._estimator = branches, estimator
-        self._found: dict[tuple[str, int], list[Any]] = {}
-        self.names = _deep_names(branches, estimator)
-        self._ends = {path for branch in branches for path, _ in ends(branch, estimator)}
-        paths = {name.rpartition("__")[0] for name in self.names}
-        self._classes = {path: self._classes_at(path) for path in paths}
+        self._branches, self._known = branches, hasattr(estimator, "get_params")
+        self._places = _places(branches, estimator) if self._known else []
+        self._distinct = list({id(each): each for each in self._places}.values())
+        self._ends = [end for each in self._distinct for end in each.ends()]
+        self._names = list(dict.fromkeys(name for each in self._distinct for name in each.names()))
+        paths = {_path(name) for name in self._names}
+        self._classes = {path: _classes(self._owners(path)) for path in paths}
+        self._aside = {path for path in paths if not any(each.leads_on(path) for each in self._distinct)}
 
-    def _classes_at(self, path: str) -> set[str]:
-        return {type(each).__name__ for branch in self._branches for each in self.owners(path, branch)}
+    def _owners(self, path: str) -> list[Any]:
+        return [owner for each in self._distinct for owner in each.owners(path)]
 
-    def owners(self, path: str, branch: Mapping[str, Any]) -> list[Any]:
-        key = path, id(branch)
-        if key not in self._found:
-            self._found[key] = owners(path, branch, self._estimator)
-        return self._found[key]
+    def predictors(self) -> list[str]:
+        """Class names of the estimator that predicts in the end, past pipelines and wrappers."""
+        return sorted(_classes(end for _, end in self._ends))
 
-    def canonical(self, name: str) -> str:
+    def canonical(self) -> dict[str, str]:
+        """Each declared name with its canonical one; without an estimator a name stands for itself."""
+        names = list(dict.fromkeys(name for branch in self._branches for name in branch))
+        if not self._known:
+            return dict(zip(names, names, strict=True))
+        found = {name: self._canonical(name) for name in names}
+        counts = list(found.values())
+        return {n: c if counts.count(c) == 1 else f"{c}@{_path(n)}" for n, c in found.items()}
+
+    def _canonical(self, name: str) -> str:
         path, _, parameter = name.rpartition("__")
-        classes = {
-            type(owner).__name__
-            for branch in self._branches
-            if name in branch
-            for owner in self.owners(path, branch)
-            if parameter in owner.get_params(deep=False) or not path
-        }
-        return f"{'|'.join(sorted(classes))}.{parameter}{self.at(path, classes)}" if classes else name
+        places = (p for branch, p in zip(self._branches, self._places, strict=True) if name in branch)
+        owners = [owner for each in places for owner in each.owners(path)]
+        classes = _classes(each for each in owners if parameter in each.get_params(deep=False) or not path)
+        return f"{'|'.join(sorted(classes))}.{parameter}{self._at(path, classes)}" if classes else name
 
-    def at(self, path: str, classes: set[str]) -> str:
+    def _at(self, path: str, classes: set[str]) -> str:
         """What tells these classes at a path from the same ones elsewhere; often nothing."""
-        if not path or path in self._ends:
+        if not path or path in (end for end, _ in self._ends):
             return ""
         elsewhere = any(classes & found for other, found in self._classes.items() if other != path)
-        return f"@{path}" if elsewhere or self.is_scaler_aside(path, classes) else ""
+        return f"@{path}" if elsewhere or self._is_scaler_aside(path, classes) else ""
 
-    def is_scaler_aside(self, path: str, classes: set[str]) -> bool:
+    def _is_scaler_aside(self, path: str, classes: set[str]) -> bool:
         """Whether it is a scaler that no column passes on its way to what predicts."""
-        on_the_way = (leads_on(path, branch, self._estimator) for branch in self._branches)
-        return bool(classes & SCALERS) and not any(on_the_way)
+        return path in self._aside and bool(classes & SCALERS)
+
+    def fixed(self, canonical: Mapping[str, str]) -> dict[str, Plain]:
+        """Canonical name -> plain value of every parameter that is not searched.
+
+        Where a branch puts estimators into a step, these count, not the one that they replace; what is not
+        the same in all of them is not fixed. A scaler aside is left out: `is_scaled` would take it for one of
+        columns. So is a value at a path that is what the class has without a path.
+        """
+        tuned = {one for name in canonical.values() for one in owned(name)}
+        found: dict[str, list[Any]] = {}
+        for name in self._names:
+            path, _, parameter = name.rpartition("__")
+            for owner in self._owners(path) if name not in canonical else ():
+                own, kind = owner.get_params(deep=False), type(owner).__name__
+                # A step that is switched off is listed, too, but its name is the user's own.
+                if parameter in own and not self._is_scaler_aside(path, {kind}):
+                    found.setdefault(f"{kind}.{parameter}{self._at(path, {kind})}", []).append(own[parameter])
+        shared = {
+            key: _shared(list(map(_plain, values))) for key, values in found.items() if key not in tuned
+        }
+        shared = {key: value for key, value in shared.items() if value is not _LONG}
+        for key, value in list(shared.items()):
+            bare = _bare(key)
+            if (
+                bare not in tuned and bare not in found
+            ):  # none of the class predicts: one place speaks for all
+                shared.setdefault(bare, value)
+            if bare != key and bare in shared and identity(shared[bare]) == identity(value):
+                del shared[key]
+        return shared
 
 
-def _deep_names(branches: Branches, estimator: Any) -> list[str]:
-    """Every name that the estimator has, with any of the estimators that a branch may put into it."""
-    names = dict.fromkeys(estimator.get_params(deep=True))
-    for branch in branches:
-        for name, entry in branch.items():
-            for value in filter(is_estimator, entry) if isinstance(entry, list) else ():
-                names |= dict.fromkeys(join(name, each) for each in value.get_params(deep=True))
-    return list(names)
+def _places(branches: Branches, estimator: Any) -> list[Places]:
+    """Where estimators stand under each branch; the same for all that replace none."""
+    unchanged = Places({}, estimator)
+    paths = {_path(name) for name in unchanged.names()}
+
+    def replaces(name: str, entry: Any) -> bool:
+        values = entry if isinstance(entry, list) else ()
+        return name in paths or any(is_estimator(value) or pairs(value) for value in values)
+
+    changed = [any(replaces(name, entry) for name, entry in branch.items()) for branch in branches]
+    return [
+        Places(branch, estimator) if own else unchanged for branch, own in zip(branches, changed, strict=True)
+    ]
+
+
+def _classes(estimators: Iterable[Any]) -> set[str]:
+    return {type(each).__name__ for each in estimators}
+
+
+def _path(name: str) -> str:
+    return name.rpartition("__")[0]
+
+
+def _shared(values: list[Any]) -> Any:
+    """The value that all of them are; that of none is not written down."""
+    return values[0] if all(_LONG is not v and identity(v) == identity(values[0]) for v in values) else _LONG
 
 
 def check_names(branches: Branches, estimator: Any) -> None:
@@ -108,11 +163,12 @@ def check_names(branches: Branches, estimator: Any) -> None:
         return
     known = set(estimator.get_params(deep=True))
     for branch in branches:
+        places = Places(branch, estimator)
         for name in branch:
             if name in known:
                 continue
             path, _, parameter = name.rpartition("__")
-            found = owners(path, branch, estimator)
+            found = places.owners(path)
             if any(parameter in owner.get_params(deep=False) for owner in found):
                 continue
             if any(_takes(owner, parameter, branch[name]) for owner in found):
@@ -142,67 +198,31 @@ def _names_with_new_steps(branch: Mapping[str, Any], known: Container[str], esti
 
 def _takes(owner: Any, parameter: str, values: Any) -> bool:
     """Whether the estimator's own set_params lets the name pass, as some do that list not all of theirs."""
+    trial = copy.copy(owner)
+    for name, value in vars(owner).items() if hasattr(owner, "__dict__") else ():
+        if isinstance(value, (dict, list, set)):  # where it may keep such names
+            setattr(trial, name, copy.copy(value))
     try:
-        value = values[0] if isinstance(values, list) else values.ppf(0.5)
-        copy.deepcopy(owner).set_params(
-            **{parameter: value}
-        )  # deep: it may keep the name in a dict of its own
+        trial.set_params(**{parameter: values[0] if isinstance(values, list) else values.ppf(0.5)})
     except (ValueError, TypeError, AttributeError):
         return False
     return True
 
 
-def fixed_values(branches: Branches, estimator: Any, canonical: Mapping[str, str]) -> dict[str, Plain]:
-    """Canonical name -> plain value of every parameter that is not searched.
-
-    Where a branch puts estimators into a step, these count, not the one that they replace; what is not the
-    same in all of them is not fixed. A scaler aside is left out: `is_scaled` would take it for a column's.
-    """
-    if not hasattr(estimator, "get_params"):
-        return {}
-    tuned = {one for name in canonical.values() for one in owned(name)}
-    places = _Places(branches, estimator)
-    found: dict[str, list[Any]] = {}
-    for name in places.names:
-        path, _, parameter = name.rpartition("__")
-        for branch in branches if name not in canonical else ():
-            for owner in places.owners(path, branch):
-                own, kind = owner.get_params(deep=False), type(owner).__name__
-                # A step that is switched off is listed, too, but its name is the user's own.
-                if parameter in own and not places.is_scaler_aside(path, {kind}):
-                    key = f"{kind}.{parameter}{places.at(path, {kind})}"
-                    found.setdefault(key, []).append(own[parameter])
-    fixed = {key: [_plain(value) for value in values] for key, values in found.items() if key not in tuned}
-    return {
-        key: values[0]
-        for key, values in fixed.items()
-        if values[0] is not _LONG and all(identity(value) == identity(values[0]) for value in values)
-    }
-
-
-_LONG = object()
+_LONG = object()  # what is not written down
 
 
 def _plain(value: Any) -> Any:
-    """A parameter held fixed, as it is written down: number, word, short tuple, or an estimator's class.
+    """A parameter held fixed, as it is written down: a number, a word, a few numbers, an estimator's class.
 
-    A vocabulary or a matrix would only make a record long.
+    A vocabulary or a matrix would make a record long, and the names of columns are nobody's business.
     """
     if is_estimator(value):
         return {"class": type(predictor(value)[1]).__name__, "params": {}}
-    if isinstance(value, (list, tuple)) and len(value) <= _SHORT:
-        simple = all(each is None or isinstance(each, (str, int, float, np.generic)) for each in value)
-        return describe(value) if simple else _LONG
-    plain = (
-        _LONG
-        if isinstance(value, (list, tuple, set, frozenset, range, Mapping, np.ndarray))
-        else describe(value)
-    )
+    if isinstance(value, (list, tuple)):
+        numbers = all(each is None or isinstance(each, (int, float, np.number)) for each in value)
+        return describe(value) if len(value) <= _SHORT and numbers else _LONG
+    if isinstance(value, (set, frozenset, range, Mapping, np.ndarray)):
+        return _LONG
+    plain = describe(value)
     return _LONG if isinstance(plain, dict) else plain
-
-
-def predictors(branches: Iterable[Mapping[str, Any]], estimator: Any) -> list[str]:
-    """Class names of the estimator that predicts in the end, past pipelines and wrappers."""
-    if not hasattr(estimator, "get_params"):
-        return []
-    return sorted({type(end).__name__ for branch in branches for _, end in ends(branch, estimator)})

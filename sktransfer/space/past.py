@@ -9,18 +9,20 @@ Where estimators stand to choice, a past task belongs to the one that it tuned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from sktransfer._values import identity
 from sktransfer.space.axis import is_number
-from sktransfer.space.canonical import owned
-from sktransfer.space.owners import described_predictor, is_described
+from sktransfer.space.canonical import named_as_today, owned
+from sktransfer.space.owners import described_predictor, is_described, is_on_the_way
 from sktransfer.space.space import Space
 
 _MISSING = object()
+_NO_MATTER = {"random_state", "n_jobs", "verbose", "copy", "copy_X", "cache_size", "warm_start"}
+"""Settings that make no other estimator."""
 
 
 def encode_past(space: Space, task: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -67,25 +69,38 @@ class _Lookup:
 
     def __init__(self, space: Space, past: Mapping[str, Any]):
         self._space = space
-        past_names = dict(past.get("canonical", {}))
-        if not (past.get("predictors") and space.predictors):
-            # A table without an estimator knows no classes: its names are taken as they are.
-            past_names = {name: name for name in past_names} | {
-                name: today for name, today in space.canonical.items() if name in past_names
-            }
+        past_names = named_as_today(past, space.canonical, space.predictors)
         self._declared = {one: name for name, canonical in past_names.items() for one in owned(canonical)}
         self._fixed = past.get("fixed", {})
         self._predictors = list(past.get("predictors", ()))
         self._others = [each for each in self._predictors if each not in (space.predictors or [each])]
         self._estimators = {name: self._estimator(name) for name in space.canonical}
+        self._steps = [name for name, canonical in past_names.items() if is_on_the_way(canonical)]
+        self._varied = self._varied_by_choice(past.get("branches", ()))
+
+    def _varied_by_choice(self, branches: Sequence[Mapping[str, Any]]) -> set[str]:
+        """Canonical names of settings in which the estimators that stood to choice differed."""
+        entries = [branch[name] for branch in branches for name in self._steps if name in branch]
+        values = [value for entry in entries for value in entry.get("values", ())]
+        found: dict[str, set] = {}
+        for value in filter(is_described, values):
+            for name, setting in _settings(value).items():
+                found.setdefault(name, set()).add(identity(setting))
+        return {name for name, settings in found.items() if len(settings) > 1}
 
     def value(self, params: Mapping[str, Any], name: str) -> Any:
         names = owned(self._space.canonical[name])
         known = [params[tuned] for one in names if (tuned := self._declared.get(one, "")) in params]
-        chosen = _chosen(params)
+        chosen = self._chosen(params)
         known += [chosen[one] for one in names if one in chosen]
-        known += [self._fixed[one] for one in names if one in self._fixed]
+        bare = [one.partition("@")[0] for one in names]  # where a path has nothing of its own
+        known += [self._fixed[one] for one in [*names, *bare] if one in self._fixed]
         return known[0] if known else self._estimators[name]
+
+    def _chosen(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Canonical name -> value of the settings that come with the estimators that a trial chose."""
+        values = [params[name] for name in self._steps if is_described(params.get(name))]
+        return {name: setting for value in values for name, setting in _settings(value).items()}
 
     def _estimator(self, name: str) -> Any:
         """The one that the past tuned, of those that today stand to choice under a name."""
@@ -95,26 +110,25 @@ class _Lookup:
         return found[0] if len({identity(value) for value in found}) == 1 else _MISSING
 
     def concerns(self, params: Mapping[str, Any]) -> bool:
-        estimators = [described_predictor(value)[0] for value in params.values() if is_described(value)]
+        chosen = [params[name] for name in self._steps if is_described(params.get(name))]
+        estimators = [described_predictor(value)[0] for value in chosen]
         if any(each in self._others for each in estimators):
             return False  # of the estimators that stood to choice, one that today is none
-        tuned = {one: params[name] for one, name in self._declared.items() if name in params}
-        # A setting that all estimators to choose from had was held fixed, not varied.
-        varied = {one: v for one, v in _chosen(params).items() if not self._is_fixed_to(one, v)} | tuned
+        varied = {one: value for one, value in self._chosen(params).items() if one in self._varied}
+        varied |= {one: params[name] for one, name in self._declared.items() if name in params}
         for canonical, value in varied.items():
             today = self._space.fixed.get(canonical, _MISSING)
-            if today is not _MISSING and not is_number(value) and not _agree(value, today):
+            if today is _MISSING or is_number(value) or canonical.partition(".")[2] in _NO_MATTER:
+                continue
+            if not _agree(value, today):
                 return False
         return True
 
-    def _is_fixed_to(self, canonical: str, value: Any) -> bool:
-        return canonical in self._fixed and identity(self._fixed[canonical]) == identity(value)
 
-
-def _chosen(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Canonical name -> value of the settings that come with the estimators that a trial chose."""
-    found = [described_predictor(value) for value in params.values() if is_described(value)]
-    return {f"{owner}.{name}": value for owner, settings in found for name, value in settings.items()}
+def _settings(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Canonical name -> value of the parameters of a described estimator that predicts in the end."""
+    owner, settings = described_predictor(value)
+    return {f"{owner}.{name}": setting for name, setting in settings.items()}
 
 
 def _agree(value: Any, today: Any) -> bool:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sktransfer.space.owners import is_described, pairs
+
 SCALERS = frozenset(
     [
         "MaxAbsScaler",
@@ -46,8 +48,9 @@ def is_scaled(space: Mapping[str, Any]) -> bool | None:
     if not space.get("predictors"):
         return None
     entries = [entry for branch in space["branches"] for entry in branch.values()]
-    searched = [value for entry in entries for value in entry.get("values", ()) if isinstance(value, dict)]
-    if any(value.get("class") in SCALERS for value in searched):
+    searched = [value for entry in entries for value in entry.get("values", ())]
+    searched += [step for value in searched for _, step, *_ in pairs(value)]
+    if any(is_described(value) and value["class"] in SCALERS for value in searched):
         return None
     # One that is searched and has a path behind its name may be aside; that of the target, for example.
     names = [*space["fixed"], *(name for name in space["canonical"].values() if "@" not in name)]

@@ -56,9 +56,9 @@ class Space:
         self.n_columns = self._offset + len(self._axes)
         kinds = [True] * self._offset + [axis.categorical for axis in self._axes]
         self.categorical = np.array(kinds, dtype=bool)
-        self.canonical = canonical.canonical_names(branches, estimator)
-        self.fixed = canonical.fixed_values(branches, estimator, self.canonical)
-        self.predictors = canonical.predictors(branches, estimator)
+        names = canonical.Names(branches, estimator)
+        self.canonical, self.predictors = names.canonical(), names.predictors()
+        self.fixed = names.fixed(self.canonical)
         # Which values of a shared axis a branch owns: branch -> column -> sorted coordinates.
         self._allowed = [
             {place: self._own_coordinates(place, branch[name]) for name, place in places.items()}

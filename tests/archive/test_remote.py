@@ -2,6 +2,7 @@
 
 import builtins
 import os
+import shutil
 import uuid
 import warnings
 
@@ -122,6 +123,13 @@ def test_merge_and_export(address, archive, make_task, tmp_path):
     assert archive.merge(remote).known == ("one",)
     remote.remove("one")
     assert remote.import_(tmp_path / "a.zip").added == ("one",)
+
+
+def test_export_on_a_machine_that_has_no_copy_yet(make_task, tmp_path):
+    address = f"memory://{uuid.uuid4().hex}"
+    Archive(address).append(make_task(id="one"))
+    shutil.rmtree(_files.archive_directory(address))
+    assert Archive(address).export(tmp_path / "a.zip") == 1
 
 
 def test_damaged_copy(make_task):

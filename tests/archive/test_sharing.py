@@ -1,10 +1,12 @@
 """From one archive to another: merge, export with choices, import, remove, prune; and verify."""
 
+import io
 import json
 import os
 import time
 import warnings
 import zipfile
+import zlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -587,3 +589,13 @@ def test_what_a_folder_links_to_is_not_touched(archive, make_task, tmp_path):
         with pytest.raises(OSError, match="is a link"):
             evil.prune(max_records=0)
     assert sorted(os.listdir(archive.path / "tasks")) == before
+
+
+@pytest.mark.parametrize("size", range(42_000, 46_000, 97))
+def test_what_is_exported_is_within_what_is_imported(size):
+    """At whichever size a record of nothing but repetitions begins to be stored as it is."""
+    data = bytes(size)
+    packed = len(zlib.compress(data, wbits=-15))
+    with zipfile.ZipFile(io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as content:
+        content.writestr("a", data)
+        assert content.getinfo("a").compress_size == packed

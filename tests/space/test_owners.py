@@ -1,12 +1,22 @@
 """Which estimator a parameter belongs to, where several stand in each other's way."""
 
+import threading
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import loguniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    BaggingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+    VotingClassifier,
+)
 from sklearn.feature_selection import SelectFromModel
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier
@@ -55,6 +65,7 @@ def test_a_parameter_called_steps_is_no_pipeline(steps):
 
 def test_names_are_checked_without_a_change_to_the_estimator():
     estimator = Open()
+    estimator.lock = threading.Lock()  # of which there is no deep copy
     Space.parse({"bagging_freq": [5, 7]}, estimator)
     assert estimator.others == {}
 
@@ -98,7 +109,7 @@ def test_without_names_the_classifier_stays_the_classifier():
     past = Space.parse({inner: C, own: C}, selecting(solver="saga"))
     record = task_to_record(Task.from_trials(past, [({inner: 1e-3, own: 1e3}, 0.5)], id="past"))
     space = redact(record, samples=False, fingerprints=True, names=False, times=True)["space"]
-    assert set(space["canonical"]) == {"LogisticRegression.C@1", "LogisticRegression.C"}
+    assert set(space["canonical"]) == {"LogisticRegression.C@#1", "LogisticRegression.C"}
     assert space["fixed"]["LogisticRegression.solver"] == "lbfgs"
     assert "selectfrommodel" not in str(space)
 
@@ -194,6 +205,96 @@ def test_tuples_that_are_held_fixed_leave_others_out():
     past = Space.parse(spec, MLPClassifier())
     trials = [{"hidden_layer_sizes": [size], "alpha": 1.0} for size in (2, 50, 2)]
     assert len(heard({"alpha": C}, MLPClassifier(hidden_layer_sizes=(50,)), past, trials)) == 1
+
+
+def test_a_default_is_another_estimator_than_one_that_is_given():
+    spec, trials = {"max_samples": [0.3, 0.6]}, [{"max_samples": 0.3}]
+    assert heard(spec, BaggingClassifier(SVC()), Space.parse(spec, BaggingClassifier()), trials) is None
+
+
+def test_another_kernel_is_no_other_estimator():
+    spec, trials = {"alpha": C}, [{"alpha": 0.3}]
+    past = Space.parse(spec, GaussianProcessRegressor(RBF()))
+    assert heard(spec, GaussianProcessRegressor(RBF() + WhiteKernel()), past, trials) is not None
+
+
+def test_what_a_selector_chooses_is_not_what_predicts():
+    pipeline = Pipeline([("sel", SelectFromModel(LogisticRegression())), ("clf", LogisticRegression())])
+    chosen = [LogisticRegression(C=1e-3, solver="saga"), LogisticRegression(C=1e3, solver="liblinear")]
+    spec = {"sel__estimator": chosen, "clf__tol": C}
+    trials = [{"sel__estimator": describe(each), "clf__tol": 1.0} for each in chosen]
+    codes = heard({"C": C, "tol": C}, LogisticRegression(), Space.parse(spec, pipeline), trials)
+    assert codes.tolist() == [[0.5, 0.5]] * 2
+    either = {"clf": [SVC(), LogisticRegression()], "sel__estimator": chosen, "clf__C": C}
+    trial = {"clf": describe(SVC()), "sel__estimator": describe(chosen[0]), "clf__C": 1.0}
+    assert len(heard({"C": C}, SVC(), Space.parse(either, pipeline), [trial])) == 1
+
+
+def test_settings_that_make_no_other_estimator_leave_nothing_out():
+    pipeline = Pipeline([("clf", SVC())])
+    chosen = [RandomForestClassifier(criterion="gini"), RandomForestClassifier(criterion="entropy", n_jobs=2)]
+    past = Space.parse({"clf": chosen, "clf__max_depth": [1, 2]}, pipeline)
+    trials = [{"clf": describe(each), "clf__max_depth": 1} for each in chosen]
+    today = RandomForestClassifier(random_state=0, n_jobs=-1)
+    assert len(heard({"max_depth": [1, 2], "criterion": ["gini", "entropy"]}, today, past, trials)) == 2
+    assert len(heard({"max_depth": [1, 2]}, today, past, trials)) == 1
+
+
+def test_names_of_earlier_versions():
+    """What predicted had a path where another of its class was tuned as well; a member alone had none."""
+    inner, own = "selectfrommodel__estimator__C", "logisticregression__C"
+    space = Space.parse({inner: C, own: C}, selecting())
+    params = {inner: 1e-3, own: 1e3}
+    task = Task.from_trials(space, [(params, 0.5)])
+    old = {**task.space, "canonical": {name: f"LogisticRegression.C@{name[:-3]}" for name in (inner, own)}}
+    assert encode_past(space, replace(task, space=old))[0].tolist() == space.encode([params]).tolist()
+    vote = Space.parse({"a__C": C}, VotingClassifier([("a", SVC()), ("b", SVC())]))
+    task = Task.from_trials(vote, [({"a__C": 1e3}, 0.5)])
+    old = replace(task, space={**task.space, "canonical": {"a__C": "SVC.C"}})
+    assert select([old], vote, None, "allow").tasks == (old,)
+    assert encode_past(vote, old)[0].tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("odd", [None, [1], "x"])
+def test_what_only_looks_like_an_estimator_ends_nothing(odd):
+    space = Space.parse({"clf": [SVC()], "clf__C": C}, Pipeline([("clf", SVC())]))
+    trials = [{"clf": {"class": "SVC", "params": odd}, "clf__C": 1.0}]
+    assert heard({"C": C}, SVC(), space, trials).tolist() == [[0.5]]
+    bagging = Space.parse({"max_samples": [0.3, 0.6]}, BaggingClassifier(SVC()))
+    task = Task.from_trials(bagging, [({"max_samples": 0.3}, 0.5)])
+    task.space["fixed"]["BaggingClassifier.estimator"] = {"class": "SVC", "params": odd}
+    select([task], bagging, None, "allow")
+
+
+def test_members_that_are_alike_do_not_make_a_record_long():
+    members = [(f"m{n}", make_pipeline(StandardScaler(), SVC())) for n in range(20)]
+    members[3][1].set_params(svc__kernel="linear")
+    fixed = Space.parse({"m0__svc__C": C}, VotingClassifier(members)).fixed
+    assert len(fixed) < 40
+    assert (fixed["SVC.kernel"], fixed["SVC.kernel@m3__svc"]) == ("rbf", "linear")
+
+
+def test_many_estimators_to_choose_from_are_looked_at_once(monkeypatch):
+    chosen = [TransformedTargetRegressor(make_pipeline(StandardScaler(), SVR(C=c))) for c in range(1, 41)]
+    calls = []
+    ask = Pipeline.get_params
+    monkeypatch.setattr(Pipeline, "get_params", lambda self, deep=True: calls.append(0) or ask(self, deep))
+    space = Space.parse({"clf": chosen}, Pipeline([("clf", SVR())]))
+    assert space.predictors == ["SVR"]
+    assert len(calls) < 2000
+
+
+def test_steps_to_choose_from_that_scale():
+    pipeline = Pipeline([("clf", SVC())])
+    spec = {"steps": [[("one", LogisticRegression()), ("two", LogisticRegression())]], "one__C": C}
+    assert Space.parse(spec, pipeline).canonical["one__C"] == "LogisticRegression.C@one"
+    scaled = {"steps": [[("scale", StandardScaler()), ("clf", SVC())]], "clf__C": C}
+    assert is_scaled(Space.parse(scaled, pipeline).describe()) is None  # not for sure
+
+
+def test_names_of_columns_are_not_written_down():
+    model = HistGradientBoostingClassifier(categorical_features=["diagnosis", "income"])
+    assert "diagnosis" not in str(Space.parse({"max_depth": [1]}, model).fixed)
 
 
 def test_long_values_are_not_written_down():

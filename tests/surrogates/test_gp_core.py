@@ -1,5 +1,6 @@
 """The Gaussian process against scikit-learn's, against finite differences, and against itself."""
 
+import threading
 import warnings
 
 import numpy as np
@@ -210,6 +211,41 @@ def test_threads_are_given_back_when_the_last_one_leaves(one):
     assert torch.get_num_threads() == 2
     assert blas() == before
     torch.set_num_threads(1)
+
+
+def test_each_thread_has_one_and_gets_its_own_back():
+    """With OpenMP, how many threads torch has is a setting of each thread."""
+    seen, first_in, second_in, first_out = {}, *(threading.Event() for _ in range(3))
+
+    def use(n):
+        torch.get_num_threads()  # the first time that a thread asks, it has what was last set anywhere
+        torch.set_num_threads(n)
+
+    def first():
+        use(2)
+        with one_thread:
+            first_in.set()
+            second_in.wait(10)
+        seen["first after"] = torch.get_num_threads()
+        first_out.set()
+
+    def second():
+        first_in.wait(10)
+        use(3)
+        with one_thread:
+            seen["second inside"] = torch.get_num_threads()
+            second_in.set()
+            first_out.wait(10)
+            with one_thread:
+                seen["second still inside"] = torch.get_num_threads()
+        seen["second after"] = torch.get_num_threads()
+
+    threads = [threading.Thread(target=target) for target in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {"first after": 2, "second inside": 1, "second still inside": 1, "second after": 3}
 
 
 @pytest.mark.parametrize("kernel", sorted(core.KERNELS))
