@@ -172,6 +172,8 @@ class Progress:
             if self.earlier is not None and not self.n_new and self.earlier.id in self._archive:
                 self._clear(contained=True)  # killed between record and journal, perhaps
                 return self.earlier.id  # all of it is there already
+            if self._archive.readonly:
+                return None  # as was asked for
             id = self._append(record())
             self._clear(contained)
             return id

@@ -38,7 +38,7 @@ def suggest(
     Parameters
     ----------
     estimator : estimator object
-    space : dict, list of dict or Space
+    space : dict, list of dict, Space or "auto"
         As in `TransferSearchCV`.
     X, y : array-like
         The new data.

@@ -26,6 +26,7 @@ COVERED = 0.9  # share of the good values that a range must hold; the others are
 WIDER = 0.1  # what a range gets at each end, of the width that was searched
 EFFECT = 0.02  # share of a data set's differences that a parameter must explain, in the mean
 _BINS = 4
+_BUDGETS = {"n_estimators", "max_iter"}
 _SERVES = {  # a parameter -> another, and the values of it with which it has a meaning
     "gamma": ("kernel", {"rbf", "poly", "sigmoid"}),
     "p": ("metric", {"minkowski"}),
@@ -118,9 +119,14 @@ def learned_space(tasks: Sequence[Task], own: Mapping[str, Any]) -> dict[str, An
     chosen = {
         name: axis.around(_good(columns[name], scores), own.get(name))
         for name, axis in axes.items()
-        if effects[name] >= enough and _serves(name, own)
+        if effects[name] >= enough and _serves(name, own) and not _is_spent(name, own, columns[name])
     }
     return {name: values for name, values in chosen.items() if values is not None}
+
+
+def _is_spent(name: str, own: Mapping[str, Any], tried: list[list]) -> bool:
+    """Whether the estimator is given more trees or iterations than were ever tried: they are left to it."""
+    return name in _BUDGETS and is_number(own.get(name)) and own[name] > max(map(max, tried))
 
 
 def _serves(name: str, own: Mapping[str, Any]) -> bool:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import loguniform, uniform
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
@@ -202,3 +203,10 @@ def test_a_search_says_what_is_wrong():
         TransferSearchCV(BaggingClassifier(), "auto", archive=None).fit(X, y)
     with pytest.raises(ValueError, match="'auto'"):
         TransferSearchCV(SVC(), "atuo", archive=None).fit(X, y)
+
+
+def test_more_trees_than_were_tried_are_left_alone(monkeypatch):
+    monkeypatch.delenv("SKTRANSFER_STARTER")
+    assert "n_estimators" in suggest_space(RandomForestClassifier())
+    assert "n_estimators" not in suggest_space(RandomForestClassifier(n_estimators=500))
+    assert "n_neighbors" in suggest_space(KNeighborsClassifier(n_neighbors=500))

@@ -252,11 +252,11 @@ class TaskPrior(TaskProcesses):
         if self._has_past and (why := self._why_silent(target)):
             return self._placed_words([f"left out: {why}"] * len(self.past_))
         words = [f"left out: {self.max_tasks} others are more alike"] * len(self.past_)
+        own = target.profile.meta_features if target.profile is not None else {}
+        n_known = sum(name in own for name in self.learned_["encoder.names"]) if self._has_past else 0
         for number in self._listened_to(target)[0] if self._has_past else ():
-            known = target.profile is not None and self.learned_["known"][number]
-            words[number] = (
-                f"{len(self.learned_['encoder.names'])} meta-features" if known else "its trials alone"
-            )
+            known = n_known and self.learned_["known"][number]
+            words[number] = f"{n_known} meta-features" if known else "its trials alone"
         return self._placed_words(words)
 
 

@@ -197,6 +197,9 @@ def test_only_the_most_alike_are_asked():
     assert np.flatnonzero(model.similarity(target(data=LARGE))).tolist() == [3, 4, 5]
     words = model.basis(target(data=LARGE))
     assert words[0].startswith("left out") and words[3].endswith("meta-features")
+    few = replace(LARGE, meta_features={"log_rows": 3.0})  # as of texts
+    assert sorted(model.basis(target(data=few)))[:3] == ["1 meta-features"] * 3
+    assert TaskPrior().fit(past[:1]).basis(target(data=few)) == ["its trials alone"]
 
 
 def test_features_that_go_with_the_best_setting_count_more():
