@@ -19,6 +19,7 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
 from joblib.hashing import NumpyHasher
 
 _STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
@@ -106,6 +107,8 @@ class _Hasher(NumpyHasher):
                 place = len(self._met)
                 self._met.append(obj)
             obj = "code", place
+        elif isinstance(obj, np.ndarray) and obj.dtype == object:
+            obj = _texts(obj) or obj
         super().save(obj)
 
     def _by_code(self, thing: Any) -> bool:
@@ -124,6 +127,20 @@ class _Hasher(NumpyHasher):
         except Exception:  # as above
             return type(value).__qualname__
         return inner._finished()
+
+
+def _texts(array: np.ndarray) -> tuple | None:
+    """An array of texts, some of them missing, as few large pieces; None of an array of other things.
+
+    One by one, the texts of a large table would take longer than a search among small ones.
+    """
+    items = array.ravel().tolist()
+    texts = [x for x in items if type(x) is str]
+    missing = [(i, x is None) for i, x in enumerate(items) if x is None or (type(x) is float and x != x)]
+    if not texts or len(texts) + len(missing) < len(items):
+        return None
+    lengths, text = np.array(list(map(len, texts))), "".join(texts).encode("utf-8", "surrogatepass")
+    return "texts", array.shape, missing, lengths, text
 
 
 def _is_own(thing: Any) -> bool:

@@ -75,8 +75,10 @@ class TransferSearchCV(BaseSearchCV):
         and ``predicted_std`` (what the model expected before the evaluation; NaN without a model).
     source_tasks_ : list of dict
         Every past tuning that was looked at: ``id``, ``created``, ``n_trials``, ``similarity`` in
-        [0, 1] or None, ``basis`` (what it was compared by, in a few words), ``n_used`` (how many
-        candidates came from it) and ``refused`` (why it had no say, or None).
+        [0, 1] or None (with the default times what the past still counts for after the last trial, when
+        the target's own trials often tell more), ``basis`` (what it was compared by, in a few words),
+        ``n_used`` (how many candidates came from it as such; what the model proposed counts for none)
+        and ``refused`` (why it had no say, or None).
     surrogate_ : Surrogate or None
         The fitted model; None where the whole grid was evaluated.
     space_ : Space

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -147,3 +148,23 @@ def test_libraries_in_an_unusual_place(monkeypatch):
     monkeypatch.setattr("sktransfer._content._STANDARD", ("/nowhere",))
     assert digest(SVC(), code=True) == digest(SVC(), code=True) is not None
     assert digest(SVC(), code=True) != digest(SVC(C=2.0), code=True)
+
+
+def test_texts_are_told_apart():
+    nan = float("nan")
+    tables = [
+        ["ab", "c"], ["a", "bc"], ["ab", "c", ""], ["", "ab", "c"], ["ab", None, "c"], ["ab", nan, "c"],
+        ["ab", "c", None], [None, None, "abc"], ["ab", 1], ["ab", "1"], [["ab"], ["c"]], ["\ud800", "c"], [],
+    ]  # fmt: skip
+    found = [digest(np.array(table, dtype=object)) for table in tables]
+    assert None not in found and len(set(found)) == len(tables)
+    assert found == [digest(np.array(table, dtype=object)) for table in tables]
+
+
+def test_a_large_table_of_texts_takes_no_time():
+    table = np.array([f"word {n % 1000}" for n in range(300_000)], dtype=object)
+    begun = time.perf_counter()
+    digest(table)
+    one_by_one = time.perf_counter()
+    digest([str(n) for n in range(30_000)])
+    assert one_by_one - begun < 10 * (time.perf_counter() - one_by_one)

@@ -22,7 +22,7 @@ PLAIN = "numpy scipy sklearn joblib pandas"
 
 # room: (rooms it may import, packages it may import)
 ROOMS = {
-    "_content": ("", "joblib"),
+    "_content": ("", "joblib numpy"),
     "_values": ("_content", "numpy"),
     "task": ("_values space", "numpy"),
     "_metric_names": ("task _content", "sklearn"),
