@@ -81,9 +81,9 @@ class _Lookup:
     def _varied_by_choice(self, branches: Sequence[Mapping[str, Any]]) -> set[str]:
         """Canonical names of settings in which the estimators that stood to choice differed."""
         entries = [branch[name] for branch in branches for name in self._steps if name in branch]
-        values = [value for entry in entries for value in entry.get("values", ())]
+        lists = [entry["values"] for entry in entries if isinstance(entry.get("values"), list)]
         found: dict[str, set] = {}
-        for value in filter(is_described, values):
+        for value in (value for values in lists for value in filter(is_described, values)):
             for name, setting in _settings(value).items():
                 found.setdefault(name, set()).add(identity(setting))
         return {name for name, settings in found.items() if len(settings) > 1}

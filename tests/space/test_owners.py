@@ -260,6 +260,9 @@ def test_what_only_looks_like_an_estimator_ends_nothing(odd):
     space = Space.parse({"clf": [SVC()], "clf__C": C}, Pipeline([("clf", SVC())]))
     trials = [{"clf": {"class": "SVC", "params": odd}, "clf__C": 1.0}]
     assert heard({"C": C}, SVC(), space, trials).tolist() == [[0.5]]
+    task = Task.from_trials(space, [(trials[0], 0.5)])
+    task.space["branches"][0]["clf"] = {"values": odd}
+    assert encode_past(Space.parse({"C": C}, SVC()), task)[0].tolist() == [[0.5]]
     bagging = Space.parse({"max_samples": [0.3, 0.6]}, BaggingClassifier(SVC()))
     task = Task.from_trials(bagging, [({"max_samples": 0.3}, 0.5)])
     task.space["fixed"]["BaggingClassifier.estimator"] = {"class": "SVC", "params": odd}
