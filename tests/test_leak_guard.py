@@ -75,9 +75,7 @@ def test_a_threshold(tmp_path):
     search(tmp_path).fit(X, y)
     half = np.vstack([X[:60], other])
     for overlap, refused in [("exclude", True), (0.4, True), (0.6, False), (0.0, True), (1.0, False)]:
-        fitted = search(Archive(tmp_path, overlap=overlap, readonly=True), n_iter=1)
-        with pytest.warns(UserWarning, match="readonly"):
-            fitted.fit(half, y)
+        fitted = search(Archive(tmp_path, overlap=overlap, readonly=True), n_iter=1).fit(half, y)
         assert bool(fitted.source_tasks_[0]["refused"]) is refused
 
 
