@@ -21,17 +21,18 @@ def is_remote(path: Any) -> bool:
 def mirror_directory(address: str) -> Path:
     """Where the local copy of an address is; may be deleted at any time."""
     name = hashlib.blake2b(address.rstrip("/").encode(), digest_size=16).hexdigest()
-    return _user_cache() / "sktransfer" / "remote" / name
+    return user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches") / "sktransfer" / "remote" / name
 
 
-def _user_cache() -> Path:
+def user_directory(variable: str, home: str, home_on_mac: str) -> Path:
+    """Where a user's files of one kind belong: by a variable of the XDG specification, or below home."""
     if sys.platform == "win32":
         local = os.environ.get("LOCALAPPDATA")
         return Path(local) if local else Path.home() / "AppData" / "Local"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    xdg = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache"
+        return Path.home() / home_on_mac
+    xdg = os.environ.get(variable, "")
+    return Path(xdg) if os.path.isabs(xdg) else Path.home() / home  # a relative path is to be ignored
 
 
 def check_installed(address: str) -> None:

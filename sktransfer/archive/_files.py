@@ -6,13 +6,12 @@ import contextlib
 import errno
 import os
 import pickle
-import sys
 import uuid
 from pathlib import Path
 
 from sktransfer._values import Plain
 from sktransfer.archive import _checksum
-from sktransfer.archive._address import is_remote, mirror_directory
+from sktransfer.archive._address import is_remote, mirror_directory, user_directory
 
 SUFFIX = ".joblib"
 VARIABLE = "SKTRANSFER_ARCHIVE"
@@ -26,7 +25,8 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
     For an address such as ``s3://...`` it is the local copy.
     """
     if path == "auto":
-        path = os.environ.get(VARIABLE) or _user_data() / "sktransfer" / "archive"
+        data = user_directory("XDG_DATA_HOME", ".local/share", "Library/Application Support")
+        path = os.environ.get(VARIABLE) or data / "sktransfer" / "archive"
     if is_remote(path):
         return mirror_directory(os.fspath(path))
     expanded = os.path.expanduser(path)
@@ -47,17 +47,6 @@ def starter_directory() -> Path | None:
     """The folder of the starter archive: the package's, another one, or None if it is not wanted."""
     said = os.environ.get(STARTER_VARIABLE)
     return None if said == "none" else Path(said) if said else PACKAGED_STARTER
-
-
-def _user_data() -> Path:
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return Path(local) if local else Path.home() / "AppData" / "Local"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Application Support"
-    xdg = os.environ.get("XDG_DATA_HOME", "")
-    # The XDG specification: a relative path is to be ignored.
-    return Path(xdg) if os.path.isabs(xdg) else Path.home() / ".local" / "share"
 
 
 def record_files(directory: Path) -> list[Path]:

@@ -1,7 +1,7 @@
 """Canonical parameter names: `svc__C`, `clf__C` and `C` of an SVC are one parameter, ``SVC.C``.
 
 A declared name is a path of ``__``-separated steps and a parameter; its canonical name is the class of the
-estimator that owns the parameter, and the parameter. What predicts in the end always goes by its class alone.
+estimator that owns the parameter, and the parameter. What predicts in the end goes by its class alone.
 Another estimator of a class that stands in several places has its path behind it,
 ``LogisticRegression.C@selectfrommodel__estimator``, and so has a scaler that no column passes on its way, and
 what predicts at one path in one branch and at another in another.
@@ -43,11 +43,12 @@ def named_as_today(
         # A table without an estimator knows no classes: its names are taken as they are.
         return {name: today.get(name, name) for name in names}
     # Earlier versions put a path behind other names: what is declared alike, of the same class, is the same.
-    alike = {n for n in names.keys() & today.keys() if _bare(names[n]) == _bare(today[n])}
+    alike = {n for n in names.keys() & today.keys() if bare(names[n]) == bare(today[n])}
     return names | {name: today[name] for name in alike}
 
 
-def _bare(canonical: str) -> str:
+def bare(canonical: str) -> str:
+    """The name without the path that may stand behind it."""
     return canonical.partition("@")[0]
 
 
@@ -119,12 +120,10 @@ class Names:
         }
         shared = {key: value for key, value in shared.items() if value is not _LONG}
         for key, value in list(shared.items()):
-            bare = _bare(key)
-            if (
-                bare not in tuned and bare not in found
-            ):  # none of the class predicts: one place speaks for all
-                shared.setdefault(bare, value)
-            if bare != key and bare in shared and identity(shared[bare]) == identity(value):
+            name = bare(key)
+            if name not in tuned and name not in found:
+                shared.setdefault(name, value)  # none of the class predicts: one place speaks for all
+            if name != key and name in shared and identity(shared[name]) == identity(value):
                 del shared[key]
         return shared
 

@@ -81,14 +81,13 @@ class Places:
 
     def ends(self, path: str = "") -> list[tuple[str, Any]]:
         """What may predict in the end, past pipelines and wrappers, each with the path to it."""
-        inner = {owner: self._inner(owner, path) for owner in map(_ById, self.owners(path))}
-        names = sorted({name for each in inner.values() for name in each})
+        inner = [(owner, self._inner(owner, path)) for owner in self.owners(path)]
+        names = sorted({name for _, each in inner for name in each})
         below = [end for name in names for end in self.ends(join(path, name))]
-        return below + [(path, owner.value) for owner, each in inner.items() if not (each and below)]
+        return below + [(path, owner) for owner, each in inner if not (each and below)]
 
     def _inner(self, owner: Any, path: str) -> set[str]:
         """Names of what stands last in a pipeline, or within a wrapper."""
-        owner = owner.value
         lists = self.replaced_steps(path) or [pairs(getattr(owner, "steps", None))]
         last = {steps[-1][0] for steps in lists if steps}
         return last or {name for name in [_TRANSPARENT.get(type(owner).__name__)] if name}
@@ -113,13 +112,6 @@ class Places:
         """The lists of steps that the branch gives the pipeline at a path to choose from."""
         values = self._branch.get(join(path, "steps"))
         return [steps for value in values if (steps := pairs(value))] if isinstance(values, list) else []
-
-
-class _ById:
-    """An estimator as the key of a dict: some compare equal to others, and some have no hash."""
-
-    def __init__(self, value: Any):
-        self.value = value
 
 
 def predictor(estimator: Any) -> tuple[str, Any]:

@@ -4,7 +4,8 @@ Parameters are matched by their canonical names. What the past did not tune has 
 had; what is not known at all sits in the middle of a scale, or is no category of ours. A trial that
 varied a category which today is fixed to another value (a linear kernel, when today's is rbf) says
 nothing about today and is left out; a number that is fixed today is no reason to leave a trial out.
-Where estimators stand to choice, a past task belongs to the one that it tuned.
+Where estimators stand to choice, a past task belongs to the one that it tuned, and where they stood to
+choice then, a trial has the settings of the one that it chose.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from sktransfer._values import identity
 from sktransfer.space.axis import is_number
-from sktransfer.space.canonical import named_as_today, owned
+from sktransfer.space.canonical import bare, named_as_today, owned
 from sktransfer.space.owners import described_predictor, is_described, is_on_the_way
 from sktransfer.space.space import Space
 
@@ -93,14 +94,17 @@ class _Lookup:
         known = [params[tuned] for one in names if (tuned := self._declared.get(one, "")) in params]
         chosen = self._chosen(params)
         known += [chosen[one] for one in names if one in chosen]
-        bare = [one.partition("@")[0] for one in names]  # where a path has nothing of its own
-        known += [self._fixed[one] for one in [*names, *bare] if one in self._fixed]
+        # What is at a path as it is without one stands in the record without.
+        known += [self._fixed[one] for one in [*names, *map(bare, names)] if one in self._fixed]
         return known[0] if known else self._estimators[name]
 
     def _chosen(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Canonical name -> value of the settings that come with the estimators that a trial chose."""
-        values = [params[name] for name in self._steps if is_described(params.get(name))]
-        return {name: setting for value in values for name, setting in _settings(value).items()}
+        return {name: each for value in self._put_in(params) for name, each in _settings(value).items()}
+
+    def _put_in(self, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The estimators that a trial chose, as described."""
+        return [params[name] for name in self._steps if is_described(params.get(name))]
 
     def _estimator(self, name: str) -> Any:
         """The one that the past tuned, of those that today stand to choice under a name."""
@@ -110,9 +114,7 @@ class _Lookup:
         return found[0] if len({identity(value) for value in found}) == 1 else _MISSING
 
     def concerns(self, params: Mapping[str, Any]) -> bool:
-        chosen = [params[name] for name in self._steps if is_described(params.get(name))]
-        estimators = [described_predictor(value)[0] for value in chosen]
-        if any(each in self._others for each in estimators):
+        if any(described_predictor(value)[0] in self._others for value in self._put_in(params)):
             return False  # of the estimators that stood to choice, one that today is none
         varied = {one: value for one, value in self._chosen(params).items() if one in self._varied}
         varied |= {one: params[name] for one, name in self._declared.items() if name in params}

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import sys
 import time
 import warnings
 from pathlib import Path
@@ -44,7 +45,7 @@ def test_auto_is_resolved_when_used(monkeypatch, tmp_path, make_task):
 )
 @pytest.mark.parametrize("unset", [True, False])
 def test_user_data_directory(monkeypatch, tmp_path, platform, variable, value, expected, unset):
-    monkeypatch.setattr(_files.sys, "platform", platform)
+    monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     if unset:
         monkeypatch.delenv("SKTRANSFER_ARCHIVE")
