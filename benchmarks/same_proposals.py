@@ -1,0 +1,451 @@
+"""Do searches still propose what they proposed? A recording of 169 searches, and its comparison.
+
+A rebuild of the package must not change what it does. This program runs small searches through the public
+names only: every surrogate, spaces of all kinds, with and without archives, batches, failing fits, interrupted
+and resumed searches, suggestions, ask and tell. ``record`` writes what they proposed and what came of it;
+``check`` runs them again and lists what differs.
+
+    python -m benchmarks.same_proposals record     # writes benchmarks/assets/proposals.json.gz
+    python -m benchmarks.same_proposals check      # exit code 1 if anything differs that is not listed
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+RECORDING = Path(__file__).parent / "assets" / "proposals.json.gz"
+
+SURROGATES = ["ablr", "auto", "bohamiann", "box", "common-surface", "copula-gp", "copula-ts", "deep-gp", "dist-blr", "dist-gp", "dklm", "dngo", "fsbo", "gp", "manual-blr", "manual-gp", "multi-blr", "multi-gp", "random", "rgpe", "scot", "task-prior", "tst", "warm-start"]
+
+DECIDED: dict[str, str] = {}
+"""Cases that are meant to differ from the recording, with the decision that changed them."""
+
+
+# -- data, estimators and spaces -----------------------------------------------------------------------
+
+
+def table(name):
+    """A small data set, the same every time."""
+    import numpy as np
+    from sklearn import datasets
+    from sklearn.preprocessing import scale
+
+    if name.startswith("synthetic"):
+        seed = int(name.removeprefix("synthetic"))
+        return datasets.make_classification(
+            n_samples=120 + 10 * seed, n_features=6 + seed, n_informative=4, flip_y=0.1, random_state=seed
+        )
+    if name.startswith("regression"):
+        seed = int(name.removeprefix("regression"))
+        return datasets.make_friedman1(n_samples=120 + 10 * seed, noise=1.0, random_state=seed)
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    rows = np.random.default_rng(0).permutation(len(y))[:150]
+    return scale(X[rows]), y[rows]
+
+
+def spaces():
+    """Name of a kind of search -> estimator, space, whether it is a regression."""
+    from scipy.stats import loguniform, randint, uniform
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import ElasticNet, LogisticRegression
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC, SVR
+    from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+    svc = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-5, 1e1)}
+    tree = {
+        "max_depth": randint(1, 20),
+        "min_samples_leaf": randint(1, 30),
+        "criterion": ["gini", "entropy"],
+        "ccp_alpha": loguniform(1e-5, 1e-1),
+    }
+    return {
+        "svc": (SVC(), svc),
+        "svc-coef0": (
+            SVC(kernel="poly"),
+            {"C": loguniform(1e-3, 1e3), "degree": [2, 3, 4], "coef0": uniform(0, 2)},
+        ),
+        "tree": (DecisionTreeClassifier(random_state=0), tree),
+        "pipeline": (
+            make_pipeline(StandardScaler(), PCA(), SVC()),
+            {
+                "pca__n_components": [2, 3, 4],
+                "svc__C": loguniform(1e-3, 1e3),
+                "svc__gamma": loguniform(1e-4, 1e1),
+            },
+        ),
+        "list-of-dict": (
+            SVC(),
+            [
+                {"kernel": ["rbf"], "C": loguniform(1e-2, 1e3), "gamma": loguniform(1e-4, 1e1)},
+                {"kernel": ["linear"], "C": loguniform(1e-3, 1e1)},
+                {"kernel": ["poly"], "degree": [2, 3], "C": [0.1, 1, 10]},
+            ],
+        ),
+        "grid": (SVC(), {"C": [0.1, 1, 10], "gamma": [0.01, 0.1]}),
+        "large-grid": (SVC(), {"C": [0.01, 0.1, 1, 10, 100, 1000], "gamma": [0.001, 0.01, 0.1, 1, 10]}),
+        "knn": (
+            KNeighborsClassifier(),
+            {"n_neighbors": randint(1, 40), "weights": ["uniform", "distance"], "p": [1, 2]},
+        ),
+        "logistic": (
+            make_pipeline(StandardScaler(), LogisticRegression(max_iter=200)),
+            {
+                "logisticregression__C": loguniform(1e-4, 1e3),
+                "logisticregression__class_weight": [None, "balanced"],
+            },
+        ),
+        "svr": (SVR(), {**svc, "epsilon": loguniform(1e-3, 1)}),
+        "tree-regression": (
+            DecisionTreeRegressor(random_state=0),
+            {"max_depth": randint(1, 20), "min_samples_leaf": randint(1, 30)},
+        ),
+        "elastic-net": (ElasticNet(), {"alpha": loguniform(1e-4, 10), "l1_ratio": uniform(0, 1)}),
+        "failing": (
+            SVC(),
+            {"C": [-1.0, 0.1, 1.0, 10.0, 100.0, -2.0, 1000.0], "gamma": [0.001, 0.01, 0.1, -1.0]},
+        ),
+        "one-parameter": (SVC(), {"C": loguniform(1e-3, 1e3)}),
+    }
+
+
+REGRESSIONS = {"svr", "tree-regression", "elastic-net"}
+
+
+# -- the searches --------------------------------------------------------------------------------------
+
+
+def grow_archives(folder):
+    """An archive of past searches for each kind of estimator, and a misleading one."""
+    from sktransfer import Archive, Task, TransferSearchCV
+
+    kinds = {"svc": "svc", "tree": "tree", "pipeline": "svc", "svr": "svr", "knn": "knn"}
+    for name, kind in kinds.items():
+        estimator, space = spaces()[kind]
+        prefix = "regression" if kind in REGRESSIONS else "synthetic"
+        for seed in range(7):
+            TransferSearchCV(
+                estimator,
+                space,
+                n_iter=14,
+                cv=3,
+                surrogate="random",
+                archive=folder / name,
+                random_state=seed,
+            ).fit(*table(f"{prefix}{seed}"))
+            time.sleep(0.001)  # the order of records is that of their time
+    # The past's optimum is the worst corner of what is to come.
+    estimator, space = spaces()["svc"]
+    archive = Archive(folder / "misleading")
+    for seed in range(4):
+        search = TransferSearchCV(
+            estimator, space, n_iter=14, cv=3, surrogate="random", archive=None, random_state=seed
+        )
+        X, y = table(f"synthetic{seed}")
+        search.fit(X, y)
+        from sktransfer import profile
+
+        trials = [
+            (p, 1 - s)
+            for p, s in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True)
+        ]
+        archive.append(
+            Task.from_trials(space, trials, profile(X, y), estimator=estimator, metrics=("accuracy",))
+        )
+        time.sleep(0.001)
+
+
+def cases():
+    """Name -> function of the archives' folder that runs the case and returns plain data."""
+    found = {}
+    for name in SURROGATES:
+        found[f"past/{name}"] = searching("svc", "wine", archive="svc", surrogate=name)
+        found[f"mixed/{name}"] = searching("tree", "breast_cancer", archive="tree", surrogate=name, n_iter=6)
+        found[f"alone/{name}"] = searching("svc", "iris", surrogate=name)
+        found[f"suggest/{name}"] = suggesting("svc", "wine", "svc", name)
+    for kind in spaces():
+        data = "regression8" if kind in REGRESSIONS else "wine"
+        found[f"space/{kind}"] = searching(kind, data)
+        found[f"starter/{kind}"] = searching(kind, data, archive="starter")
+        found[f"own/{kind}"] = searching(kind, data, archive="svr" if kind in REGRESSIONS else "svc")
+    for size in (2, 3, 4):
+        found[f"batch/{size}"] = searching("svc", "wine", archive="svc", batch_size=size)
+        found[f"batch-alone/{size}"] = searching("tree", "wine", batch_size=size)
+    for name in ("auto", "dist-gp", "gp", "warm-start"):
+        found[f"misleading/{name}"] = searching(
+            "svc", "wine", archive="misleading", surrogate=name, n_iter=10
+        )
+        found[f"failing/{name}"] = searching("failing", "iris", archive="svc", surrogate=name, n_iter=12)
+        found[f"resumed/{name}"] = resuming("svc", "wine", "svc", name)
+        found[f"interrupted/{name}"] = interrupting("svc", "wine", "svc", name)
+        found[f"ask-tell/{name}"] = asking(name)
+    found["metrics/two"] = searching("svc", "wine", archive="svc", scoring=["accuracy", "neg_log_loss_like"])
+    found["metrics/auc"] = searching("knn", "wine", archive="knn", scoring="roc_auc_ovr")
+    found["metrics/log-loss"] = searching("knn", "wine", archive="starter", scoring="neg_log_loss")
+    found["seed/other"] = searching("svc", "wine", archive="svc", random_state=5)
+    found["pipeline/own"] = searching("pipeline", "wine", archive="pipeline")
+    return found
+
+
+def searching(kind, data, archive=None, n_iter=8, scoring=None, random_state=0, **params):
+    """A case that fits a search."""
+
+    def run(folder):
+        from sktransfer import TransferSearchCV
+
+        estimator, space = spaces()[kind]
+        search = TransferSearchCV(
+            estimator,
+            space,
+            n_iter=n_iter,
+            cv=3,
+            scoring=["accuracy", "balanced_accuracy"] if isinstance(scoring, list) else scoring,
+            refit="accuracy" if isinstance(scoring, list) else True,
+            archive=place(folder, archive),
+            random_state=random_state,
+            **params,
+        )
+        return outcome(search.fit(*table(data)))
+
+    return run
+
+
+def resuming(kind, data, archive, surrogate):
+    """A case that ends after four trials and is resumed with more."""
+
+    def run(folder):
+        from sktransfer import TransferSearchCV
+
+        estimator, space = spaces()[kind]
+        own = place(folder, archive, copy=True)
+        given = {"cv": 3, "surrogate": surrogate, "archive": own, "resume": True, "random_state": 3}
+        TransferSearchCV(estimator, space, n_iter=4, **given).fit(*table(data))
+        return outcome(TransferSearchCV(estimator, space, n_iter=7, **given).fit(*table(data)))
+
+    return run
+
+
+class Interrupting:
+    """A scorer that is interrupted once, at its n-th call."""
+
+    calls_left: int | None = None
+
+    def __call__(self, estimator, X, y):
+        if Interrupting.calls_left is not None:
+            Interrupting.calls_left -= 1
+            if Interrupting.calls_left < 0:
+                Interrupting.calls_left = None
+                raise KeyboardInterrupt
+        return estimator.score(X, y)
+
+
+def interrupting(kind, data, archive, surrogate):
+    """A case that is interrupted in its fourth trial and resumed."""
+
+    def run(folder):
+        from sktransfer import TransferSearchCV
+
+        estimator, space = spaces()[kind]
+        own = place(folder, archive, copy=True)
+        given = {"cv": 3, "surrogate": surrogate, "archive": own, "resume": True, "random_state": 3}
+        search = TransferSearchCV(estimator, space, n_iter=6, scoring=Interrupting(), **given)
+        Interrupting.calls_left = 10
+        try:
+            search.fit(*table(data))
+        except KeyboardInterrupt:
+            calls = 3 * 3
+            Interrupting.calls_left = 100
+            search.fit(*table(data))
+            calls += 100 - Interrupting.calls_left
+            Interrupting.calls_left = None
+            return {**outcome(search), "calls": calls}
+        raise RuntimeError("was not interrupted")
+
+    return run
+
+
+def suggesting(kind, data, archive, surrogate):
+    """A case that asks for suggestions."""
+
+    def run(folder):
+        from sktransfer import suggest
+
+        estimator, space = spaces()[kind]
+        found = suggest(
+            estimator,
+            space,
+            *table(data),
+            n=3,
+            archive=place(folder, archive),
+            surrogate=surrogate,
+            random_state=0,
+        )
+        return {
+            "params": [dict(each.params) for each in found],
+            "scores": [each.mean for each in found],
+            "predicted_std": [each.std for each in found],
+        }
+
+    return run
+
+
+def asking(surrogate):
+    """A case of ask and tell, with past tasks, a pool and a failure."""
+
+    def run(folder):
+        from scipy.stats import loguniform
+
+        from sktransfer import Task, TransferOptimizer
+
+        space = {"x": loguniform(1e-3, 1e3), "k": ["a", "b"]}
+        grid = [{"x": 10.0**i, "k": k} for i in range(-3, 4) for k in "ab"]
+        tasks = [
+            Task.from_trials(space, [(p, -abs(math.log10(p["x"]) - shift) - (p["k"] == "b")) for p in grid])
+            for shift in (0.5, 1.0, 1.5)
+        ]
+        optimizer = TransferOptimizer(space, tasks, surrogate=surrogate, random_state=0)
+        params, scores = [], []
+        for number in range(8):
+            [asked] = optimizer.ask(pool=grid if number % 3 == 2 else None)
+            score = math.nan if number == 1 else -abs(math.log10(asked["x"]) - 1.2) - (asked["k"] == "b")
+            optimizer.tell(asked, score)
+            params.append(asked)
+            scores.append(score)
+        return {"params": params, "scores": scores}
+
+    return run
+
+
+def place(folder, archive, copy=False):
+    """What `archive=` is given; a copy for searches that have to write."""
+    import shutil
+
+    from sktransfer import Archive
+
+    if archive is None:
+        return None
+    if archive == "starter":
+        return Archive("auto", readonly=True)
+    if not copy:
+        return Archive(folder / archive, readonly=True)
+    own = Path(tempfile.mkdtemp(dir=folder)) / archive
+    shutil.copytree(folder / archive, own)
+    return own
+
+
+def outcome(search):
+    """What a search proposed, and what came of it."""
+    results = search.cv_results_
+    key = "mean_test_score" if "mean_test_score" in results else "mean_test_accuracy"
+    return {
+        "params": [{name: plain(value) for name, value in p.items()} for p in results["params"]],
+        "scores": [float(score) for score in results[key]],
+        "origin": [origin.split()[0] for origin in results["origin"]],
+        "predicted_mean": [float(value) for value in results["predicted_mean"]],
+        "predicted_std": [float(value) for value in results["predicted_std"]],
+        "similarity": sorted(
+            -1.0 if row["similarity"] is None else row["similarity"] for row in search.source_tasks_
+        ),
+        "best_index": int(search.best_index_),
+    }
+
+
+def plain(value):
+    return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
+
+
+# -- recording and comparison --------------------------------------------------------------------------
+
+
+def run_all(only):
+    """Outcome of each case, in one process, with archives made for it."""
+    results = {}
+    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        folder = Path(name)
+        os.environ["SKTRANSFER_ARCHIVE"] = str(folder / "user")
+        grow_archives(folder)
+        for case, run in cases().items():
+            if only not in case:
+                continue
+            start = time.monotonic()
+            try:
+                results[case] = run(folder)
+            except Exception as error:  # a case that fails differs, and the others are still of interest
+                results[case] = {"error": repr(error)}
+            print(f"{case:32} {time.monotonic() - start:6.1f} s", file=sys.stderr, flush=True)
+    return results
+
+
+def differs(old, new, tolerance):
+    """Where two outcomes differ first, or None."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        if old.keys() != new.keys():
+            return f"fields {sorted(old.keys() ^ new.keys())}"
+        return next((f"{k}: {d}" for k in old if (d := differs(old[k], new[k], tolerance))), None)
+    if isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            return f"{len(old)} and {len(new)} entries"
+        pairs = enumerate(zip(old, new, strict=True))
+        return next((f"[{i}] {d}" for i, (a, b) in pairs if (d := differs(a, b, tolerance))), None)
+    if isinstance(old, float) and isinstance(new, (int, float)):
+        same = (
+            old == new or (math.isnan(old) and math.isnan(new)) or math.isclose(old, new, rel_tol=tolerance)
+        )
+        return None if same else f"{old!r} became {new!r}"
+    return None if old == new else f"{old!r} became {new!r}"
+
+
+def check(only):
+    """Print what differs from the recording; the number of cases that differ without being listed."""
+    recorded = json.loads(gzip.decompress(RECORDING.read_bytes()))
+    again = json.loads(json.dumps(run_all(only)))
+    exact = close = decided = 0
+    for case, new in again.items():
+        old = recorded.get(case)
+        if old is None:
+            print(f"{case}: not recorded")
+        elif differs(old, new, 0.0) is None:
+            exact += 1
+        elif differs(old, new, 1e-6) is None:
+            close += 1
+        elif case in DECIDED:
+            decided += 1
+            print(f"{case}: {differs(old, new, 1e-6)} ({DECIDED[case]})")
+        else:
+            print(f"{case}: {differs(old, new, 1e-6)}")
+    left = len(again) - exact - close - decided
+    print(
+        f"{len(again)} searches: {exact} the same to the last bit, {close} within 1e-6, "
+        f"{decided} changed by a decision, {left} changed otherwise"
+    )
+    return left
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=["record", "check"])
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    given = parser.parse_args()
+    if given.command == "check":
+        sys.exit(bool(check(given.only)))
+    RECORDING.parent.mkdir(exist_ok=True)
+    text = json.dumps(run_all(given.only), sort_keys=True)
+    RECORDING.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    main()
