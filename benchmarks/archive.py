@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from sktransfer.archive import Archive
-from sktransfer.profile import profile
+from sktransfer.dataset import profile
 from sktransfer.space import Space
 from sktransfer.task import Task, Trial
 

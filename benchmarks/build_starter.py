@@ -7,7 +7,7 @@ A cell is a data set, an estimator of `starter_spaces`, and whether a StandardSc
 record in the archive of the work folder. Cells that are there are skipped, so an interrupted run goes on,
 and one with a new data set or estimator does just that. Cheap cells come first, over all data sets.
 
-Categories are codes in alphabetical order: trees and neighbours read them as they are, and columns stay
+Categories are codes in alphabetical order: trees and neighbors read them as they are, and columns stay
 columns, which one-hot would multiply. Scores are means of three folds. Half of the trials fill the space: ten
 are the same for all data sets, so that these can be compared point by point, and ten the cell's own, so that
 together they cover it. The other half is proposed by the package's own Gaussian process. A trial that takes
@@ -44,8 +44,8 @@ from benchmarks.starter_scores import score_classifier, score_regressor
 from benchmarks.starter_spaces import Branch, Spec, specs
 from sktransfer import Archive, DatasetProfile, Space, Task, TransferOptimizer, Trial, profile
 from sktransfer.archive import library_versions
-from sktransfer.archive._files import PACKAGED_STARTER
 from sktransfer.archive._starter import pack
+from sktransfer.archive._storage import PACKAGED_STARTER
 from sktransfer.surrogates.gp import GP
 
 WORK = Path(__file__).parent / ".work" / "starter"

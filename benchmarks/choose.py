@@ -42,7 +42,7 @@ FIELDS = ("split", "estimator", "target", "method")
 def run(
     split: str, estimator: str, target: str, method: str, record: dict, data_profile, past: list[Task]
 ) -> dict:
-    """One search: best normalised regret so far after each trial, and the seconds."""
+    """One search: best normalized regret so far after each trial, and the seconds."""
     regret, params = regrets(record["scores"]), record["params"]
     assert regret is not None
     optimizer = TransferOptimizer(
@@ -127,7 +127,7 @@ def report(rows: list[dict], methods: list[str], command: str, seconds: dict[str
         f"{len(units)} targets, {len({target for _, target in units})} data sets (split: {rows[0]['split']}) "
         f"for {' and '.join(sorted({e for e, _ in units}))}. The past of a target are three quarters of the "
         f"data sets of other families, {PAST_TRIALS} trials each. Every search has one seed and chooses "
-        "among the target's 100 evaluated configurations. Best normalised regret after k trials, 0 the best "
+        "among the target's 100 evaluated configurations. Best normalized regret after k trials, 0 the best "
         "configuration, 1 the median, mean ± 1.96 standard errors over targets; mean rank among all "
         "surrogates after 5 trials. Seconds are medians on the machine that ran it, learning once for a "
         "state of the archive, proposing for each trial.",

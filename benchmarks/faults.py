@@ -27,7 +27,8 @@ import numpy as np
 from scipy.stats import uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from sktransfer import Archive, TransferSearchCV, _evaluations
+from sktransfer import Archive, TransferSearchCV
+from sktransfer.model_selection import _evaluator
 
 N_ITER, N_SPLITS, SECONDS = 10, 2, 0.004
 GRID = {"a": [i / 10 for i in range(N_ITER)]}
@@ -80,7 +81,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def child(folder: str, kind: str) -> None:
     """What runs until it is killed, once it is told to begin."""
     if kind in ("batches", "grid"):
-        _evaluations.SHORT_SECONDS = 0  # otherwise up to half a second of fast fits are lost by design
+        _evaluator.SHORT_SECONDS = 0  # otherwise up to half a second of fast fits are lost by design
     Logged.log = Path(folder) / "log"
     sys.stdin.readline()
     search(Path(folder) / "archive", kind).fit(*data())
@@ -116,7 +117,7 @@ def faults(folder: Path, kind: str, begun: list[float], whole: TransferSearchCV)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            tasks = {task.id: task for task in [*archive.running.tasks(), *archive]}
+            tasks = {task.id: task for task in [*archive.journals.tasks(), *archive]}
         except Exception as error:
             return [f"unreadable: {error!r}"], 0
     if len(tasks) > 1:

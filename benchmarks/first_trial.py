@@ -4,7 +4,7 @@
 
 Needs the tables of `benchmarks.evaluations`. For a target, a data set and an estimator, the past are the
 data sets of other families, each with N_TRIALS trials: its own configurations and a few of the shared
-ones. The target has no trials; each method picks one of its 100 configurations. Regret is normalised: 0 is
+ones. The target has no trials; each method picks one of its 100 configurations. Regret is normalized: 0 is
 the best of the 100, 1 their median. The past is thinned at random, N_REPETITIONS times, and the regrets
 are averaged, since which tasks are there is a matter of luck.
 
@@ -29,7 +29,7 @@ from joblib import Parallel, delayed
 from benchmarks.data import data_folder, load_classification
 from benchmarks.evaluations import ESTIMATORS, MAX_ROWS, N_OWN, N_SHARED, WORK, families, load
 from sktransfer import Space, Task, TransferOptimizer, profile
-from sktransfer.scores import raise_floor, standardise
+from sktransfer.utils._scores import clip_low_outliers, standardize
 
 BASE = "dist-gp"  # what the others are compared with
 SURROGATES = [BASE, "manual-gp", "dist-blr", "manual-blr", "warm-start"]
@@ -74,11 +74,11 @@ def sources(target: str, repetition: int, family: dict[str, str]) -> list[str]:
 
 def best_on_average(scores: list[list[float]]) -> int:
     """Number of the shared configuration that did best over all past data sets; (tasks, N_SHARED)."""
-    return int(np.mean([standardise(raise_floor(np.array(row)))[0] for row in scores], axis=0).argmax())
+    return int(np.mean([standardize(clip_low_outliers(np.array(row)))[0] for row in scores], axis=0).argmax())
 
 
 def regrets(scores: list[float]) -> np.ndarray | None:
-    """Normalised regret of each configuration; None if the median is as good as the best."""
+    """Normalized regret of each configuration; None if the median is as good as the best."""
     z = np.array(scores, dtype=float)
     z = np.where(np.isfinite(z), z, np.nanmin(z))  # a failure is as bad as the worst
     scale = z.max() - np.median(z)
@@ -201,11 +201,11 @@ def report(rows: list[dict], left_out: list[str], command: str, family: dict[str
         f"targets of {' and '.join(ESTIMATORS)}; {n_targets} targets in all. The past of a target are "
         f"{min(n_tasks)} to {max(n_tasks)} data sets of other families, {KEPT:.0%} of those there are, with "
         f"{N_TRIALS} trials each. Each method picks one of the target's {N_SHARED + N_OWN} evaluated "
-        "configurations without having seen any of their scores. Normalised regret: 0 is the best of them, 1 "
+        "configurations without having seen any of their scores. Normalized regret: 0 is the best of them, 1 "
         f"their median; balanced accuracy in three-fold cross-validation, at most {MAX_ROWS} rows. It is "
         f"averaged over {N_REPETITIONS} random choices of the past.",
         "",
-        "± is 1.96 standard errors over targets; a positive difference is in favour of "
+        "± is 1.96 standard errors over targets; a positive difference is in favor of "
         f'{BASE}. "best on average" has seen all of the {N_SHARED} shared configurations on all past data '
         f"sets, the others {N_TRIALS - N_OWN} of them on each. Random is the expectation of a uniform draw.",
         "",

@@ -31,10 +31,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
-from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, _run, profile
-from sktransfer._meta_features import landmark_models
+from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile
 from sktransfer.archive import _index, _stored
-from sktransfer.archive._models import ModelStore
+from sktransfer.archive._model_cache import ModelStore
+from sktransfer.dataset._meta_features import landmark_models
+from sktransfer.model_selection import _run
 from sktransfer.surrogates import make_surrogate
 
 SURROGATES = ["dist-gp", "dist-blr", "auto"]
@@ -160,7 +161,7 @@ def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]
     clock.watch("model file", ModelStore, "has", "get", "nearest", "put")
     clock.watch("training", TransferOptimizer, "learn")
     clock.watch("proposal", TransferOptimizer, "propose")
-    clock.watch("restoring", model, "from_state")
+    clock.watch("restoring", model, "set_state")
     if estimator in STARTER:
         note_first_fit(STARTER[estimator])
     results = []
@@ -288,7 +289,7 @@ def report(training, proposals, starter, reference: list[float], options: argpar
         "Profile: of the data at hand. Reading: records, where they are opened. Guard: the index, which "
         "tasks may speak, and whether they share rows. Model file: looking for it, reading it, writing it. "
         "Restoring: the model from its arrays. Proposal: the posterior and its maximum. Rest: scikit-learn, "
-        "the space, the optimiser, whatever else.",
+        "the space, the optimizer, whatever else.",
         "",
         "## First proposal from the starter archive",
         "",

@@ -192,7 +192,7 @@ def main() -> None:
         *table(known, (methods := [RANDOM, KNOWING, GROWN]), dict.fromkeys(methods, plain)),
         "## What the returned configurations are worth",
         "",
-        f"After k trials a search would return its best. Its normalised regret in the {N_CUTS} other cuts, "
+        f"After k trials a search would return its best. Its normalized regret in the {N_CUTS} other cuts, "
         f"0 the best of all configurations that were evaluated in them; {len(found[RANDOM])} targets.",
         "",
         *table(found, [RANDOM, *RETURNING], {RANDOM: plain} | dict.fromkeys(RETURNING, range(len(AT)))),

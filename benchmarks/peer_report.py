@@ -1,6 +1,6 @@
 """What `benchmarks.peers` found, as tables and figures.
 
-Regret is normalised in each cell, an estimator and a data set: 0 is the best score that anybody reached,
+Regret is normalized in each cell, an estimator and a data set: 0 is the best score that anybody reached,
 1 the median of the random configurations. Seeds are averaged first, then cells.
 """
 
@@ -182,7 +182,7 @@ def figures(table: Regrets, file: Path) -> float:
     ranked = {m: r.mean(axis=0) for m, r in ranks({m: -v for m, v in values.items()}).items()}
     difference = critical_difference(len(shown), len(next(iter(values.values()))))
     with panels(file, 2, width=6.2, height=4.4) as (left, right):
-        curves(left, values, ylabel="mean normalised regret", title="best so far")
+        curves(left, values, ylabel="mean normalized regret", title="best so far")
         left.set(yscale="log", xscale="log")
         left.set_xticks(AT, [str(k) for k in AT])
         legend_beside(left)
@@ -213,7 +213,7 @@ def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: 
         f"Made by `{command}`.",
         "",
         f"{len(cells)} targets: {len(names)} data sets ({', '.join(names)}) for "
-        f"{', '.join(dict.fromkeys(e for e, _ in cells))}. Mean normalised regret after k trials, 0 the best "
+        f"{', '.join(dict.fromkeys(e for e, _ in cells))}. Mean normalized regret after k trials, 0 the best "
         "score that any search reached on the target, 1 the median random configuration, and in brackets "
         "the 95 % bootstrap interval over data sets. Left out are targets where these two are less than "
         f"{NOTHING} apart. Halving stands where it has cost as much as 30 trials. Seeds: {seeds_of(rows)}.",

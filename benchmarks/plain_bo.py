@@ -1,10 +1,10 @@
-"""Plain Bayesian optimisation against Optuna's samplers and random search, in one run.
+"""Plain Bayesian optimization against Optuna's samplers and random search, in one run.
 
     python -m benchmarks.plain_bo
 
 Each cell is a data set and an estimator; a configuration's score is its balanced accuracy in three-fold
 cross-validation (on the skewed sets plain accuracy says little: the larger class is hard to beat).
-Regret is normalised in each cell: 0 is the best score anybody reached there, 1 the median of 300 random
+Regret is normalized in each cell: 0 is the best score anybody reached there, 1 the median of 300 random
 configurations. Random search is not run but computed: the expected best of k draws from those 300. Runs
 are kept in a file, one line each, and an interrupted run goes on from it.
 
@@ -154,7 +154,7 @@ def run_all(
 
 
 def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]:
-    """method -> estimator -> normalised regret, shape (cells and seeds, len(at))."""
+    """method -> estimator -> normalized regret, shape (cells and seeds, len(at))."""
     table: dict[str, dict[str, list]] = {}
     for name, estimator in sorted({(row["data"], row["estimator"]) for row in rows}):
         cell = [row for row in rows if (row["data"], row["estimator"]) == (name, estimator)]
@@ -221,13 +221,13 @@ def report(rows: list[dict], command: str, seeds: int, scoring: str) -> str:
     table = regrets(rows, AT)
     names = sorted({row["data"] for row in rows})
     lines = [
-        "# Plain Bayesian optimisation",
+        "# Plain Bayesian optimization",
         "",
         f"Made by `{command}`.",
         "",
         f"{len(names)} data sets ({', '.join(names)}; at most {MAX_ROWS} rows of each), SVC behind a "
         f"StandardScaler (3 parameters) and a decision tree (6 parameters), {N_TRIALS} trials, {seeds} "
-        f"seeds, {scoring.replace('_', ' ')} in three-fold cross-validation. Mean normalised regret after k "
+        f"seeds, {scoring.replace('_', ' ')} in three-fold cross-validation. Mean normalized regret after k "
         f"trials: 0 is the best score reached by anybody in the cell, 1 the median of {N_RANDOM} random "
         "configurations; random search is the expected best of k of those. ± is the standard error over "
         "data sets, estimators and seeds. Choices (priors, kernel, initial trials, floor of the scores) "

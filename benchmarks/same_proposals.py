@@ -1,8 +1,9 @@
 """Do searches still propose what they proposed? A recording of 169 searches, and its comparison.
 
 A rebuild of the package must not change what it does. This program runs small searches through the public
-names only: every surrogate, spaces of all kinds, with and without archives, batches, failing fits, interrupted
-and resumed searches, suggestions, ask and tell. ``record`` writes what they proposed and what came of it;
+names only: every surrogate, spaces of all kinds, with and without archives, batches, failing fits,
+interrupted and resumed searches, suggestions, ask and tell. ``record`` writes what they proposed and its
+outcome;
 ``check`` runs them again and lists what differs.
 
     python -m benchmarks.same_proposals record     # writes benchmarks/assets/proposals.json.gz
@@ -24,7 +25,11 @@ from pathlib import Path
 
 RECORDING = Path(__file__).parent / "assets" / "proposals.json.gz"
 
-SURROGATES = ["ablr", "auto", "bohamiann", "box", "common-surface", "copula-gp", "copula-ts", "deep-gp", "dist-blr", "dist-gp", "dklm", "dngo", "fsbo", "gp", "manual-blr", "manual-gp", "multi-blr", "multi-gp", "random", "rgpe", "scot", "task-prior", "tst", "warm-start"]
+SURROGATES = [
+    *("ablr", "auto", "bohamiann", "box", "common-surface", "copula-gp", "copula-ts", "deep-gp"),
+    *("dist-blr", "dist-gp", "dklm", "dngo", "fsbo", "gp", "manual-blr", "manual-gp"),
+    *("multi-blr", "multi-gp", "random", "rgpe", "scot", "task-prior", "tst", "warm-start"),
+]
 
 DECIDED: dict[str, str] = {}
 """Cases that are meant to differ from the recording, with the decision that changed them."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.acquisition import log_expected_improvement
+from sktransfer.optimizer._acquisition import log_expected_improvement
 from sktransfer.surrogates import EncodedTask, Posterior, Surrogate, make_surrogate
 
 LOW, HIGH = -5.0, 5.0  # of x

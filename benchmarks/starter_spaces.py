@@ -82,7 +82,7 @@ def specs(kind: str, extras: bool = False) -> dict[str, Spec]:
 
 # -- the families that are classifiers and regressors alike ------------------------------------------
 
-NEIGHBOURS = {
+NEIGHBORS = {
     "n_neighbors": [1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 25, 30, 40, 50],
     "weights": ["uniform", "distance"],
     "p": [1, 2],
@@ -175,7 +175,7 @@ def _classifiers() -> list[Spec]:
             scaled=True,
             cost=0.02,
         ),
-        Spec(KNeighborsClassifier(), NEIGHBOURS, scaled=True),
+        Spec(KNeighborsClassifier(), NEIGHBORS, scaled=True),
         _tree(DecisionTreeClassifier(**seed), ("gini", "entropy")),
         _forest(RandomForestClassifier(**seed), ("gini", "entropy")),
         _forest(ExtraTreesClassifier(**seed), ("gini", "entropy")),
@@ -205,7 +205,7 @@ def _regressors() -> list[Spec]:
             scaled=True,
             cost=0.05,
         ),
-        Spec(KNeighborsRegressor(), NEIGHBOURS, scaled=True),
+        Spec(KNeighborsRegressor(), NEIGHBORS, scaled=True),
         _tree(DecisionTreeRegressor(**seed), ("squared_error", "absolute_error")),
         _forest(RandomForestRegressor(**seed), ("squared_error",)),
         _forest(ExtraTreesRegressor(**seed), ("squared_error",)),

@@ -2,7 +2,7 @@
 
 import sys
 
-from sktransfer.cli import main
+from sktransfer._cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -1,7 +1,7 @@
 """The task record: what one tuning was about and what it found. Plain data that every room may read.
 
 A `Task` is a finished tuning (one data set, one estimator, one space), a `Trial` one configuration
-tried in it. Scores are maximised. Nothing in a task is an object of a library: parameter values are
+tried in it. Scores are maximized. Nothing in a task is an object of a library: parameter values are
 described (see `_values.describe`), so that a record can be read by any later version.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer._values import describe
 from sktransfer.space import Space
+from sktransfer.utils._values import describe
 
 TASK_FORMAT = 2
 """Format of the record. 1: plain lists, no checksum; 2: packed profile, checksum, what resuming needs.
@@ -25,6 +25,12 @@ TASK_FORMAT = 2
 Raise it when a reader of the old number would misread a new record:
 a field that changes its meaning or its type, or a new field that must not be ignored. A new field
 that old readers may ignore leaves the number alone."""
+
+
+def new_task_id() -> tuple[str, str]:
+    """A unique id that sorts by time, and the moment of its creation (ISO 8601, UTC)."""
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:16]}", now.isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class Trial:
     params : dict
         Parameter names as the user wrote them, values as plain data.
     score : float
-        Mean cross-validated score, to be maximised; NaN if the configuration failed.
+        Mean cross-validated score, to be maximized; NaN if the configuration failed.
     std : float
         Standard deviation of the score over the folds.
     fit_time : float
@@ -110,11 +116,11 @@ class Task:
     resume: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        now = datetime.now(UTC)
+        id, created = new_task_id()
         if not self.created:
-            object.__setattr__(self, "created", now.isoformat(timespec="seconds"))
+            object.__setattr__(self, "created", created)
         if not self.id:
-            object.__setattr__(self, "id", f"{now:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:16]}")
+            object.__setattr__(self, "id", id)
 
     @classmethod
     def from_trials(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sktransfer import cli
+from sktransfer import _cli as cli
 from sktransfer.archive import Archive
 from sktransfer.task import Task
 

@@ -9,7 +9,7 @@ from scipy.stats import loguniform
 from sklearn.svm import SVC
 
 from sktransfer import Space, Task, Trial
-from sktransfer.profile import profile
+from sktransfer.dataset import profile
 
 SPACE = {"C": loguniform(1e-3, 1e3), "kernel": ["rbf", SVC()]}
 

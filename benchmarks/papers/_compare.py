@@ -1,7 +1,7 @@
 """Methods beside each other: best so far, ranks, and from which difference on two mean ranks are apart.
 
 A cell is what every method was run on, such as a task and a seed. `best` maps each method to its best score
-so far after each trial, (cells, trials), to be maximised.
+so far after each trial, (cells, trials), to be maximized.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def panels(file: Path, n: int, width: float = 4.5, height: float = 3.6) -> Itera
     plt.close(figure)
 
 
-def colours(names: Any) -> dict[str, Any]:
-    """A colour for each name, the same in all panels of a figure; 20 of them before they repeat."""
+def colors(names: Any) -> dict[str, Any]:
+    """A color for each name, the same in all panels of a figure; 20 of them before they repeat."""
     import matplotlib
 
     palette = matplotlib.colormaps["tab10" if len(list(names)) <= 10 else "tab20"].colors
@@ -36,13 +36,13 @@ def colours(names: Any) -> dict[str, Any]:
 
 def curves(axis: Any, values: Mapping[str, np.ndarray], **labels: str) -> None:
     """Mean over the cells after each trial with a band of one standard error, a line for each method."""
-    for name, colour in colours(values).items():
+    for name, color in colors(values).items():
         cells = values[name]
         trials, mean = np.arange(1, cells.shape[1] + 1), cells.mean(axis=0)
-        axis.plot(trials, mean, label=name, color=colour, lw=1.4)
+        axis.plot(trials, mean, label=name, color=color, lw=1.4)
         if len(cells) > 1:
             error = cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
-            axis.fill_between(trials, mean - error, mean + error, color=colour, alpha=0.12, lw=0)
+            axis.fill_between(trials, mean - error, mean + error, color=color, alpha=0.12, lw=0)
     axis.set(**{"xlabel": "trials", **labels})
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.papers._logistic import LOGISTIC, logistic_suite
 from benchmarks.tables import Suite, load_suite
 from sktransfer import Task, TransferOptimizer
-from sktransfer._optimizer_parts import Pool
+from sktransfer.optimizer._optimizer_parts import Pool
 from sktransfer.surrogates import Surrogate
 
 N_CANDIDATES = 1000  # of a larger table, drawn afresh for each trial, as the papers draw candidates

@@ -66,7 +66,7 @@ class Comparison:
 
 
 def tables(rows: Rows, at: Sequence[int]) -> list[str]:
-    """Mean normalised regret and mean rank after some numbers of trials, over all suites and in each."""
+    """Mean normalized regret and mean rank after some numbers of trials, over all suites and in each."""
     suites = list(dict.fromkeys(row["suite"] for row in rows))
     lines = []
     for name in ["all suites", *suites] if len(suites) > 1 else suites:
@@ -74,7 +74,7 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
         chosen = everywhere(rows) if name == "all suites" else [row for row in rows if row["suite"] == name]
         found = Comparison(chosen)
         lines += [f"## {name}: {len(found.tasks)} tasks", ""]
-        lines += ["Mean normalised regret after k trials:", "", *trials_table(found.regret, at)]
+        lines += ["Mean normalized regret after k trials:", "", *trials_table(found.regret, at)]
         lines += [f"Mean rank among {len(found.rank)} methods:", "", *trials_table(found.rank, at)]
         if len(found.tasks) > 1:
             apart = [" = ".join(group) for group in not_apart(found.last(at[-1]), found.difference)]
@@ -135,7 +135,7 @@ def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:
     found = Comparison(everywhere(rows))
     n_trials = next(iter(found.rank.values())).shape[1]
     with panels(file, 3) as axes:
-        curves(axes[0], found.regret, ylabel="mean normalised regret")
+        curves(axes[0], found.regret, ylabel="mean normalized regret")
         lowest = min(v.mean(axis=0)[v.mean(axis=0) > 0].min(initial=1.0) for v in found.regret.values())
         axes[0].set(yscale="log", ylim=(lowest / 2, None))  # a band that reaches 0 has no end here
         curves(axes[1], found.rank, ylabel="mean rank")

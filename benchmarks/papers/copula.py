@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers._experiment import Experiment, Rows, markdown
-from benchmarks.papers._figures import colours, panels
+from benchmarks.papers._figures import colors, panels
 from benchmarks.papers._replay import expected_best, past, replay, suite
-from sktransfer.scores import copula
 from sktransfer.surrogates import CopulaGP, EncodedTask, Surrogate, make_surrogate
+from sktransfer.utils._scores import normal_scores
 
 N_TRIALS = 100
 N_PAST = {"deepar": 250, "fcnet": 1000, "xgboost-libsvm": 1000, "nasbench201": 1000}
@@ -22,7 +22,7 @@ PLAIN = {"guard": False}  # the paper's methods have no guard
 @lru_cache(maxsize=1)
 def methods() -> dict[str, Surrogate]:
     """Name in the tables -> surrogate."""
-    standard, homo = {"transform": "standardise"}, {"heteroskedastic": False}
+    standard, homo = {"transform": "standardize"}, {"heteroskedastic": False}
     both = {"objective": "score+time"}
     return {
         "copula-gp": CopulaGP(),
@@ -30,15 +30,15 @@ def methods() -> dict[str, Surrogate]:
         "CRS": CopulaGP(n_thompson=None, **PLAIN),
         "CGP homoskedastic": CopulaGP(**homo, **PLAIN),
         "CRS homoskedastic": CopulaGP(n_thompson=None, **homo, **PLAIN),
-        "CGP standardised": CopulaGP(**standard, **PLAIN),
-        "CRS standardised": CopulaGP(n_thompson=None, **standard, **PLAIN),
+        "CGP standardized": CopulaGP(**standard, **PLAIN),
+        "CRS standardized": CopulaGP(n_thompson=None, **standard, **PLAIN),
         "CGP score+time": CopulaGP(**both, **PLAIN),
         "CRS score+time": CopulaGP(n_thompson=None, **both, **PLAIN),
     } | {name: make_surrogate(name) for name in ("ablr", "box", "gp", "warm-start", "random")}
 
 
 FIRST = ["random", "copula-gp", "CGP", "CRS", "gp", "box", "warm-start", "ablr"]
-ABLATION = ["CGP homoskedastic", "CRS homoskedastic", "CGP standardised", "CRS standardised"]
+ABLATION = ["CGP homoskedastic", "CRS homoskedastic", "CGP standardized", "CRS standardized"]
 WITH_TIME = ["CGP score+time", "CRS score+time"]
 
 PUBLISHED = {  # Table 2: CGP, CRS, GP, ABLR
@@ -145,7 +145,7 @@ def prior_error(name: str, task: str, surrogate: Surrogate, folder: Path) -> flo
     trained = surrogate.fit(past_tasks)
     rows = np.random.default_rng(0).permutation(len(table.loss))[:1000]
     mean, _ = trained.prior(source.space.encode([table.params[row] for row in rows]))
-    return float(np.sqrt(np.mean((copula(-table.loss[rows]) - mean) ** 2)))
+    return float(np.sqrt(np.mean((normal_scores(-table.loss[rows]) - mean) ** 2)))
 
 
 def _encoded(space, record) -> EncodedTask:
@@ -264,7 +264,7 @@ def statements(rows: Rows) -> list[str]:
 
 def ablation(rows: Rows) -> list[str]:
     """Table 3: the mean over the trials of each form, and the mean over the tasks of a suite."""
-    shown = ["CRS standardised", "CRS homoskedastic", "CRS", "CGP standardised", "CGP homoskedastic", "CGP"]
+    shown = ["CRS standardized", "CRS homoskedastic", "CRS", "CGP standardized", "CGP homoskedastic", "CGP"]
     if len(run_on(rows, shown)) < len(shown):
         return []
     alike = shared(rows, shown)
@@ -286,7 +286,7 @@ def figure(rows: Rows, file: Path) -> None:
     with panels(file, len(names)) as axes:
         for axis, name in zip(axes, names, strict=True):
             means = {}
-            for method, colour in colours(shown).items():
+            for method, color in colors(shown).items():
                 tasks = [t for s, t in tasks_of(rows, [method]) if s == name]
                 if len(tasks) == sum(
                     s == name for s, _ in tasks_of(rows, ["CGP"])
@@ -294,7 +294,7 @@ def figure(rows: Rows, file: Path) -> None:
                     means[method] = np.mean(
                         [improvements(rows, t, method).mean(axis=0) for t in tasks], axis=0
                     )
-                    axis.plot(np.arange(1, N_TRIALS + 1), means[method], label=method, color=colour)
+                    axis.plot(np.arange(1, N_TRIALS + 1), means[method], label=method, color=color)
             axis.axhline(0, color="grey", lw=0.8)
             axis.set(title=name, xlabel="trials", ylabel="better than random search, %")
             # The first trials of plain methods may be far below and would hide the rest.

@@ -73,7 +73,7 @@ def run(patient: int, method: str, seed: int, folder: Path) -> dict:
     others = [task for number, task in enumerate(tasks) if number != patient]
     data = split(patient, seed, folder)
     problem = Problem(SPACE, others, tasks[patient].profile, partial(r2, data=data))
-    surrogate = surrogate_of(method, DistributionEncoder(), scores="standardise")
+    surrogate = surrogate_of(method, DistributionEncoder(), scores="standardize")
     # With one seed for all, random search would try the same configurations on every patient.
     return search(problem, surrogate, N_TRIALS, N_PATIENTS * seed + patient, N_RANDOM.get(method, 0))
 

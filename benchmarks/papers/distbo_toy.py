@@ -27,8 +27,8 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
 
 
 def run(source: str, seed: int, method: str, folder: Path) -> dict:
-    # The mean of the data is the answer here: it must not be standardised away.
-    surrogate = surrogate_of(method, DistributionEncoder(standardise=False))
+    # The mean of the data is the answer here: it must not be standardized away.
+    surrogate = surrogate_of(method, DistributionEncoder(standardize=False))
     return search(problem(source, seed), surrogate, N_TRIALS, seed, N_RANDOM.get(method, 0))
 
 

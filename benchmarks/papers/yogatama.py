@@ -13,7 +13,7 @@ from scipy.stats import loguniform, randint, uniform
 
 from benchmarks.papers._compare import common_cells, ranks
 from benchmarks.papers._experiment import Experiment, Rows, markdown
-from benchmarks.papers._figures import colours, legend_beside, panels
+from benchmarks.papers._figures import colors, legend_beside, panels
 from benchmarks.papers._logistic import data_set, names
 from sktransfer import Space, Task, TransferOptimizer
 from sktransfer.surrogates import GP, CommonSurface, SCoT, Surrogate, make_surrogate
@@ -160,10 +160,10 @@ def figure(rows: Rows, file: Path) -> None:
     """Average rank on test over the data sets seen so far, and CPU time."""
     rank, cpu = ranks(table_of(rows, "test")), table_of(rows, "cpu")
     with panels(file, 2, width=5.2) as axes:
-        for method, colour in colours(rank).items():
+        for method, color in colors(rank).items():
             seen = np.arange(1, rank[method].shape[1] + 1)
-            axes[0].plot(seen, (rank[method].cumsum(axis=1) / seen).mean(axis=0), color=colour, label=method)
-            axes[1].plot(seen, cpu[method].cumsum(axis=1).mean(axis=0), color=colour, label=method)
+            axes[0].plot(seen, (rank[method].cumsum(axis=1) / seen).mean(axis=0), color=color, label=method)
+            axes[1].plot(seen, cpu[method].cumsum(axis=1).mean(axis=0), color=color, label=method)
         axes[0].set(xlabel="data sets seen", ylabel="average rank so far, test")
         axes[1].set(xlabel="data sets seen", ylabel="CPU seconds so far")
         legend_beside(axes[1])

@@ -2,18 +2,18 @@
 
 from sktransfer.archive._address import is_remote
 from sktransfer.archive._archive import Archive
-from sktransfer.archive._errors import NewerFormatError, RecordError
-from sktransfer.archive._format import library_versions
-from sktransfer.archive._select import Selection, check_overlap
-from sktransfer.archive._share import Received
+from sktransfer.archive._exchange import ImportReport
+from sktransfer.archive._maintenance import Finding
+from sktransfer.archive._record import library_versions
+from sktransfer.archive._selection import Selection, check_overlap
 from sktransfer.archive._starter import Starter, starter_folder
-from sktransfer.archive._verify import Finding
+from sktransfer.exceptions import NewerFormatError, RecordError
 
 __all__ = [
     "Archive",
     "Finding",
+    "ImportReport",
     "NewerFormatError",
-    "Received",
     "RecordError",
     "Selection",
     "Starter",

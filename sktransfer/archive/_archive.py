@@ -16,20 +16,20 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sktransfer.archive import _files
+from sktransfer.archive import _storage
 from sktransfer.archive._address import check_installed, is_remote
-from sktransfer.archive._errors import RecordError
-from sktransfer.archive._format import is_id, record_to_task, task_to_record
+from sktransfer.archive._exchange import find, is_record_of
 from sktransfer.archive._index import heads, keep, note
 from sktransfer.archive._journal import Journals
-from sktransfer.archive._models import ModelStore
+from sktransfer.archive._model_cache import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
+from sktransfer.archive._record import is_id, record_to_task, task_to_record
 from sktransfer.archive._remote import Remote
-from sktransfer.archive._select import Selection, described, select, warn_skipped
-from sktransfer.archive._share import find, is_record_of
+from sktransfer.archive._selection import Selection, described, select, warn_skipped
 from sktransfer.archive._starter import Starter
 from sktransfer.archive._stored import StoredTask
 from sktransfer.archive._upkeep import Upkeep
+from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
 
@@ -112,13 +112,13 @@ class Archive(Upkeep):
     # -- reading -------------------------------------------------------------------------------
 
     def _directory(self) -> Path:
-        return _files.archive_directory(self.path)
+        return _storage.archive_directory(self.path)
 
     def _tasks_directory(self) -> Path:
         return self._directory() / "tasks"
 
     def _remote(self) -> Remote | None:
-        path = os.environ.get(_files.VARIABLE, "") if self.path == "auto" else self.path
+        path = os.environ.get(_storage.VARIABLE, "") if self.path == "auto" else self.path
         if not is_remote(path):
             return None
         check_installed(os.fspath(path))
@@ -130,12 +130,12 @@ class Archive(Upkeep):
             remote.refresh(MAX_BYTES)
 
     def _file(self, id: str) -> Path:
-        return self._tasks_directory() / (id + _files.SUFFIX)
+        return self._tasks_directory() / (id + _storage.SUFFIX)
 
     def __len__(self) -> int:
         """Number of record files; none of them is opened."""
         self._refresh()
-        return len(_files.record_files(self._tasks_directory()))
+        return len(_storage.record_files(self._tasks_directory()))
 
     def __bool__(self) -> bool:
         """True: an empty archive is still an archive to write to."""
@@ -147,12 +147,12 @@ class Archive(Upkeep):
 
     def __iter__(self) -> Iterator[Task]:
         self._refresh()
-        records = _files.record_files(self._tasks_directory())
+        records = _storage.record_files(self._tasks_directory())
         return heapq.merge(self._read_all(records), self._left(), key=lambda task: task.id)
 
     def _left(self) -> Iterator[Task]:
         """What killed fits left behind, as far as there is no record of it."""
-        return self.running.tasks(at_work=False, but=lambda id: self._file(id).exists())
+        return self.journals.tasks(at_work=False, but=lambda id: self._file(id).exists())
 
     def _read_all(self, files: list[Path]) -> Iterator[Task]:
         for file in files:
@@ -203,7 +203,7 @@ class Archive(Upkeep):
             with contextlib.suppress(FileNotFoundError):
                 return read_task(self._file(id))
             with contextlib.suppress(FileNotFoundError):  # a fit that was killed, or is still at work
-                return self.running.get(id)
+                return self.journals.get(id)
             if task := self._starter().get(id):
                 return task
         raise KeyError(f"There is no task {id!r} in the archive {self._tasks_directory().parent}.")
@@ -212,7 +212,7 @@ class Archive(Upkeep):
 
     def _starter(self) -> Starter:
         wanted = self.path == "auto" if self.starter is None else self.starter
-        return Starter(_files.starter_directory() if wanted else None)
+        return Starter(_storage.starter_directory() if wanted else None)
 
     def select(
         self,
@@ -220,7 +220,7 @@ class Archive(Upkeep):
         profile: Any = None,
         *,
         overlap: float | str | None = None,
-        also: Iterable[Task] = (),
+        extra_tasks: Iterable[Task] = (),
     ) -> Selection:
         """Find the past tasks that may speak about a problem.
 
@@ -234,7 +234,7 @@ class Archive(Upkeep):
             profile, that cannot be told, and the task is allowed.
         overlap : {"exclude", "allow"}, float or None, default=None
             As for `Archive`; None takes the archive's.
-        also : iterable of Task
+        extra_tasks : iterable of Task
             Tasks that are not in the archive, put to the same rules.
 
         Returns
@@ -256,30 +256,30 @@ class Archive(Upkeep):
         today = described(space)
         tasks = [*self._candidates(), *self._starter().candidates(today, profile)]
         known = {task.id for task in tasks}
-        others = [task for task in also if task.id not in known]
+        others = [task for task in extra_tasks if task.id not in known]
         selection = select(tasks + others, today, profile, overlap)
         if not self.readonly:
             keep(self._directory())
         return selection
 
     @property
-    def models(self) -> ModelStore:
+    def model_cache(self) -> ModelStore:
         """The cached meta-models that were trained on tasks of this archive.
 
         Examples
         --------
-        >>> Archive("past", readonly=True).models.get({"surrogate": "A"}, ["t1"]) is None
+        >>> Archive("past", readonly=True).model_cache.get({"surrogate": "A"}, ["t1"]) is None
         True
         """
         return ModelStore(self._directory() / "models", readonly=self.readonly)
 
     @property
-    def running(self) -> Journals:
+    def journals(self) -> Journals:
         """The journals of the fits under way, and of those that were killed.
 
         Examples
         --------
-        >>> list(Archive("past").running.tasks())
+        >>> list(Archive("past").journals.tasks())
         []
         """
         return Journals(self._directory() / "running", readonly=self.readonly)
@@ -317,7 +317,7 @@ class Archive(Upkeep):
         if not isinstance(task, Task):
             raise TypeError(f"An archive holds tasks, not a {type(task).__name__}; see Task.from_trials.")
         record = task_to_record(task)
-        data = _files.dump(record)
+        data = _storage.dump(record)
         # What is written must be readable, and the reader is the one to say so.
         written = record_to_task(loads_plain(data), f"task {task.id!r}")
         self._refresh()
@@ -343,7 +343,7 @@ class Archive(Upkeep):
         if remote is not None:
             remote.write(file.name, data, new)
         else:
-            _files.write(file, data, new)
+            _storage.write(file, data, new)
 
     def _check_writable(self) -> None:
         if self.readonly:

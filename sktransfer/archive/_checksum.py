@@ -11,8 +11,8 @@ import hashlib
 import re
 from typing import Any
 
-from sktransfer._values import Plain
 from sktransfer.task import TASK_FORMAT
+from sktransfer.utils._values import Plain
 
 FIELD, _KIND, _DIGITS = "checksum", "blake2b:", 32
 # SHORT_BINUNICODE and MEMOIZE of name and value, then SETITEMS or SETITEM, and STOP. After every 64 KiB

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sktransfer._values import Plain, identity
 from sktransfer.task import Trial
+from sktransfer.utils._values import Plain, identity
 
 DIGITS, FEW_DIGITS = 5, 3
 GAP = "-"

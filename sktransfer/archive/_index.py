@@ -20,11 +20,11 @@ from pathlib import Path
 from time import time_ns as now
 from typing import Any
 
-from sktransfer.archive import _checksum, _files
-from sktransfer.archive._errors import RecordError
-from sktransfer.archive._format import _check_containers, _check_space, is_id
+from sktransfer.archive import _checksum, _storage
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
+from sktransfer.archive._record import _check_containers, _check_space, is_id
 from sktransfer.archive._stored import Head
+from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
 INDEX_FORMAT = 3
@@ -78,7 +78,7 @@ def note(directory: Path, task: Task, file: Path) -> None:
     if len(written) >= MIN_WRITTEN:
         _written.pop(key, None)
         with contextlib.suppress(OSError):  # a cache, as below
-            _files.write(_file(directory, f"part-{uuid.uuid4().hex}"), _files.dump(_to_plain(written)))
+            _storage.write(_file(directory, f"part-{uuid.uuid4().hex}"), _storage.dump(_to_plain(written)))
 
 
 def heads(directory: Path) -> Iterator[tuple[str, Head | RecordError]]:
@@ -100,7 +100,7 @@ def heads(directory: Path) -> Iterator[tuple[str, Head | RecordError]]:
         head = known.get(id)
         if head is None or (head.size, head.time) != (size, time):
             try:
-                head = _head_of(read_task(tasks / (id + _files.SUFFIX)), size, time, shared)
+                head = _head_of(read_task(tasks / (id + _storage.SUFFIX)), size, time, shared)
             except FileNotFoundError:  # removed by somebody since the directory was listed
                 continue
             except RecordError as error:
@@ -127,10 +127,10 @@ def keep(directory: Path) -> None:
     if not due and len(learned) < MIN_OPENED:
         return
     with contextlib.suppress(OSError):  # a cache: whoever cannot write it reads the records as before
-        _files.write(_file(directory), _files.dump(_to_plain(found)))
+        _storage.write(_file(directory), _storage.dump(_to_plain(found)))
         for part in parts:
             if part != _file(directory):
-                _files.remove(part)
+                _storage.remove(part)
         for head in learned:
             head.learned = False
 
@@ -155,10 +155,10 @@ def _listed(tasks: Path) -> list[tuple[str, int, int]]:
         with os.scandir(tasks) as entries:
             for entry in entries:
                 name = entry.name
-                if name.endswith(_files.SUFFIX) and name[0] != ".":
+                if name.endswith(_storage.SUFFIX) and name[0] != ".":
                     with contextlib.suppress(FileNotFoundError):
                         facts = entry.stat(follow_symlinks=False)
-                        found.append((name.removesuffix(_files.SUFFIX), facts.st_size, facts.st_mtime_ns))
+                        found.append((name.removesuffix(_storage.SUFFIX), facts.st_size, facts.st_mtime_ns))
     except FileNotFoundError:
         return []
     return sorted(found)
@@ -189,7 +189,7 @@ def _text(common: dict[str, Any]) -> str:
 
 
 def _file(directory: Path, name: str = "heads") -> Path:
-    return directory / "index" / (name + _files.SUFFIX)
+    return directory / "index" / (name + _storage.SUFFIX)
 
 
 def _to_plain(found: dict[str, Head]) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _read_index(directory: Path) -> tuple[list[Path], dict[str, Head]]:
     found: dict[str, Head] = {}
     folder, n_bytes = directory / "index", 0
     try:
-        files = [] if folder.is_symlink() else _files.record_files(folder)
+        files = [] if folder.is_symlink() else _storage.record_files(folder)
     except OSError:  # a file in its place, or nobody may look into it
         files = []
     for file in files:

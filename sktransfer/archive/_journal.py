@@ -22,9 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sktransfer.archive import _files
-from sktransfer.archive._errors import NewerFormatError, RecordError
-from sktransfer.archive._format import LARGEST, SMALLEST, is_id, record_to_task, task_to_record
+from sktransfer.archive import _storage
+from sktransfer.archive._record import LARGEST, SMALLEST, is_id, record_to_task, task_to_record
+from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import Task, Trial
 
 JOURNAL_FORMAT = 1
@@ -81,7 +81,7 @@ class Journal:
         is_new = not self._made
         if is_new:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _files.refuse_link(self.path.parent)
+            _storage.refuse_link(self.path.parent)
         # Only created once: a file that somebody removed must not come back without its header.
         with self.path.open("xb" if is_new else "r+b") as file:
             self._made = True
@@ -90,14 +90,14 @@ class Journal:
             file.flush()
             os.fsync(file.fileno())
         if is_new:
-            _files.sync_directory(self.path.parent)
+            _storage.sync_directory(self.path.parent)
         self._waiting = []
 
     def remove(self) -> None:
         """Delete the file, once its trials are in a record."""
         if self._made:
             with contextlib.suppress(OSError):  # beside its record a journal does no harm
-                _files.remove(self.path)
+                _storage.remove(self.path)
 
 
 class Journals:
@@ -174,7 +174,7 @@ class Journals:
         file = self.files().get(id)
         with contextlib.suppress(OSError, RecordError):
             if file is not None and not read_journal(file)[1]:
-                _files.remove(file)
+                _storage.remove(file)
                 return True
         return False
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from numbers import Real
 from typing import Any
 
-from sktransfer.archive._redact import UNDATED
+from sktransfer.archive._anonymize import UNDATED
 from sktransfer.task import Task
 
 

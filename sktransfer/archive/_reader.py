@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from sktransfer.archive import _checksum
-from sktransfer.archive._errors import RecordError
-from sktransfer.archive._format import record_to_task
+from sktransfer.archive._record import record_to_task
+from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
 MAX_BYTES = 16 * 2**20

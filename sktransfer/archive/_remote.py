@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.archive import _files
+from sktransfer.archive import _storage
 from sktransfer.archive._address import mirror_directory
 
 _BATCH, _BATCH_BYTES = 64, 32 * 2**20  # files that are fetched at once
@@ -91,7 +91,7 @@ class Remote:
         for entry in found:
             name = str(entry["name"]).rpartition("/")[2]
             # The name becomes one on this disk: no separator of any system, and nothing hidden.
-            if name.endswith(_files.SUFFIX) and name[0] != "." and not set(name) & set('\\/:\0*?"<>|'):
+            if name.endswith(_storage.SUFFIX) and name[0] != "." and not set(name) & set('\\/:\0*?"<>|'):
                 sizes[name] = int(entry.get("size") or 0)
         return sizes
 
@@ -101,7 +101,7 @@ class Remote:
                 return {
                     entry.name: entry.stat(follow_symlinks=False).st_size
                     for entry in entries
-                    if entry.name.endswith(_files.SUFFIX) and entry.name[0] != "."
+                    if entry.name.endswith(_storage.SUFFIX) and entry.name[0] != "."
                 }
         except FileNotFoundError:
             return {}
@@ -118,7 +118,7 @@ class Remote:
             for place, data in fetched.items():
                 name = places.get(place) or place.rpartition("/")[2]
                 if isinstance(data, bytes) and name in sizes:
-                    _files.write(self.tasks / name, data)
+                    _storage.write(self.tasks / name, data)
                 elif not isinstance(data, FileNotFoundError):  # which has been removed since
                     missing[name] = f"it cannot be fetched ({type(data).__name__}: {data})"
         return missing
@@ -141,7 +141,7 @@ class Remote:
         if taken:
             raise FileExistsError(errno.EEXIST, "It is there already", place)
         with contextlib.suppress(OSError):  # the copy: without it the record is fetched when it is needed
-            _files.write(self.tasks / name, data)
+            _storage.write(self.tasks / name, data)
 
     def _is_there(self, place: str) -> bool:
         try:

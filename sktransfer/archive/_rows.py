@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.profile import DatasetProfile
+from sktransfer.dataset import DatasetProfile
 
 _HALF = np.dtype("<u4")
 
@@ -22,7 +22,7 @@ _HALF = np.dtype("<u4")
 def halves_of(profile: Any) -> str:
     """What the index keeps of a record's profile; nothing where only the record itself can tell.
 
-    >>> from sktransfer.profile import profile
+    >>> from sktransfer.dataset import profile
     >>> kept = halves_of(profile([[1.0, 2.0], [3.0, 4.0]]).to_dict())
     >>> [are_apart(kept, halves([profile(X)])) for X in ([[5.0], [6.0]], [[5.0, 6.0], [4.0, 3.0]])]
     [True, False]

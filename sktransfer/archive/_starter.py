@@ -19,16 +19,16 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer._values import Plain
-from sktransfer.archive import _files
+from sktransfer.archive import _storage
 from sktransfer.archive._columns import columns_to_trials, trials_to_columns
-from sktransfer.archive._errors import RecordError
-from sktransfer.archive._format import record_to_task, task_to_record
 from sktransfer.archive._reader import read_plain
-from sktransfer.archive._select import profiles_of
-from sktransfer.profile import DatasetProfile
-from sktransfer.space.scaling import is_scaled
+from sktransfer.archive._record import record_to_task, task_to_record
+from sktransfer.archive._selection import profiles_of
+from sktransfer.dataset import DatasetProfile
+from sktransfer.exceptions import RecordError
+from sktransfer.space._scaling import is_scaled
 from sktransfer.task import Task
+from sktransfer.utils._values import Plain
 
 STARTER_FORMAT = 1
 """Raised when the files change their shape. They come with the program, so older ones need not be read."""
@@ -39,7 +39,7 @@ CONTENTS, PROFILES = "contents", "profiles"
 
 def starter_folder() -> Path:
     """Where the starter archive is, also if searches are to do without it."""
-    return _files.starter_directory() or _files.PACKAGED_STARTER
+    return _storage.starter_directory() or _storage.PACKAGED_STARTER
 
 
 class Starter:
@@ -85,7 +85,7 @@ class Starter:
         if today is None:
             return []
         scaled = is_scaled(today)
-        if scaled is False and any(map(looks_standardised, profiles_of(profile))):
+        if scaled is False and any(map(looks_standardized, profiles_of(profile))):
             scaled = True
         try:
             return [task for name in today["predictors"] for task in self.tasks(name, scaled)]
@@ -100,7 +100,7 @@ class Starter:
     def _checked(self, name: str) -> tuple[Path, int, int]:
         """A file, its size and its time of change, by which what was read is known again."""
         assert self.folder is not None
-        file = self.folder / (name + _files.SUFFIX)
+        file = self.folder / (name + _storage.SUFFIX)
         facts = file.lstat()
         return file, facts.st_size, facts.st_mtime_ns
 
@@ -141,7 +141,7 @@ def _tasks_of(
     return tuple(record_to_task(record, file[0]) for record in records)
 
 
-def looks_standardised(profile: DatasetProfile) -> bool:
+def looks_standardized(profile: DatasetProfile) -> bool:
     """Whether all columns have a standard deviation of about one, so that somebody has scaled them already.
 
     A profile does not keep deviations, but covariances, as sign(c) log(1 + |c|), and correlations: without a
@@ -179,13 +179,13 @@ def pack(tasks: Iterable[Task], folder: Path) -> None:
         _write(folder, estimator, _estimator_content(own, profiles))
     _write(folder, PROFILES, {"profiles": profiles})
     _write(folder, CONTENTS, {"estimators": sorted(by_estimator)})
-    for file in _files.record_files(folder):
+    for file in _storage.record_files(folder):
         if file.stem not in (CONTENTS, PROFILES, *by_estimator):
             file.unlink()
 
 
 def _write(folder: Path, name: str, content: dict[str, Plain]) -> None:
-    _files.write(folder / (name + _files.SUFFIX), _files.dump({"starter": STARTER_FORMAT, **content}))
+    _storage.write(folder / (name + _storage.SUFFIX), _storage.dump({"starter": STARTER_FORMAT, **content}))
 
 
 def _estimator_content(tasks: list[Task], profiles: dict[str, Plain]) -> dict[str, Plain]:

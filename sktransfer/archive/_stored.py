@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.archive import _files
-from sktransfer.archive._errors import RecordError
+from sktransfer.archive import _storage
 from sktransfer.archive._reader import read_task
 from sktransfer.archive._rows import are_apart, halves_of
+from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
 
@@ -67,7 +67,7 @@ class StoredTask(Task):
         return task
 
     def _whole(self) -> Task:
-        path = self.__dict__["_folder"] / (self.id + _files.SUFFIX)
+        path = self.__dict__["_folder"] / (self.id + _storage.SUFFIX)
         try:
             task = read_task(path)
         except FileNotFoundError:

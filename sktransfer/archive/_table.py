@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sktransfer._values import identity, to_python
-from sktransfer.archive._format import library_versions
-from sktransfer.profile import profile
+from sktransfer.archive._record import library_versions
+from sktransfer.dataset import profile
 from sktransfer.task import Task
+from sktransfer.utils._values import identity, to_python
 
 _PREFIX, _MEAN = "param_", "mean_test_"
 _SCORES = ("score", "mean_test_score")

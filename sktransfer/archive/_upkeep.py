@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sktransfer.archive import _files, _prune, _share, _verify
-from sktransfer.archive._add import task_from_search
-from sktransfer.archive._format import is_id
+from sktransfer.archive import _exchange, _maintenance, _prune, _storage
+from sktransfer.archive._importers import task_from_search
+from sktransfer.archive._record import is_id
 from sktransfer.archive._table import is_table, task_from_table
 from sktransfer.task import Task
 
@@ -26,7 +26,7 @@ class Upkeep:
         keep: str
 
         @property
-        def running(self) -> Journals: ...
+        def journals(self) -> Journals: ...
 
         def _directory(self) -> Path: ...
         def _tasks_directory(self) -> Path: ...
@@ -48,7 +48,7 @@ class Upkeep:
             ``estimator`` and one of ``param_grid``, ``param_distributions``, ``space``. Of a halving
             search only the candidates with the most resources count.
             A table is a DataFrame, a dict of columns or a list of dicts: one row per trial, with the
-            parameters, a ``score`` to be maximised and, where known, ``std`` and ``fit_time``; or
+            parameters, a ``score`` to be maximized and, where known, ``std`` and ``fit_time``; or
             what ``DataFrame(search.cv_results_)`` makes, with all of its metrics. What a column
             ``mean_test_score`` measured only ``metric`` can tell.
         X, y
@@ -86,7 +86,7 @@ class Upkeep:
             raise TypeError(f"{', '.join(table)}: a search says that itself; this is for tables only.")
         return self.append(task_from_search(search, X, y, keep=self.keep))
 
-    def verify(self, repair: bool = False) -> list[_verify.Finding]:
+    def verify(self, repair: bool = False) -> list[_maintenance.Finding]:
         """Read every file of the archive, and list what is wrong.
 
         Parameters
@@ -111,9 +111,9 @@ class Upkeep:
         """
         if repair:
             self._check_writable()
-        return _verify.verify(self, repair)
+        return _maintenance.verify(self, repair)
 
-    def merge(self, other: Any) -> _share.Received:
+    def merge(self, other: Any) -> _exchange.ImportReport:
         """Take in every record of another archive, and what killed fits left there; it stays as it is.
 
         Parameters
@@ -124,7 +124,7 @@ class Upkeep:
 
         Returns
         -------
-        Received
+        ImportReport
             ``added`` and ``known``, ids of new and of known records, and ``refused``, with the reasons.
             Under an id that both have, this archive keeps its own record.
 
@@ -149,7 +149,7 @@ class Upkeep:
             raise FileNotFoundError(2, "There is no archive to merge from", str(source._directory()))
         if source._directory() == self._directory():
             raise ValueError(f"The archive {source._directory()} is to be merged with itself.")
-        return _share.merge(self, source)
+        return _exchange.merge(self, source)
 
     def export(
         self,
@@ -192,9 +192,9 @@ class Upkeep:
         1
         """
         choices = {"samples": samples, "fingerprints": fingerprints, "names": names, "times": times}
-        return _share.export(self, file, **choices)
+        return _exchange.export(self, file, **choices)
 
-    def import_(self, file: str | os.PathLike[str]) -> _share.Received:
+    def import_(self, file: str | os.PathLike[str]) -> _exchange.ImportReport:
         """Take in the records of a file that `export` wrote.
 
         Parameters
@@ -204,7 +204,7 @@ class Upkeep:
 
         Returns
         -------
-        Received
+        ImportReport
             As of `merge`.
 
         Raises
@@ -224,7 +224,7 @@ class Upkeep:
         True
         """
         self._check_writable()
-        return _share.import_(self, file)
+        return _exchange.import_(self, file)
 
     def remove(self, task: Task | str) -> None:
         """Remove a record for good, or what a killed fit left. A fit that is still at work is not touched.
@@ -253,12 +253,12 @@ class Upkeep:
             file, remote = self._file(id), self._remote()
             is_there = file.exists() or file.is_symlink()
             if is_there:
-                _files.refuse_link(file.parent)
+                _storage.refuse_link(file.parent)
                 if remote is not None:
                     remote.remove(file.name)
-                _files.remove(file)
+                _storage.remove(file)
             # Also what a killed fit left, which would otherwise come back in its place.
-            if self.running.discard(id) or is_there:
+            if self.journals.discard(id) or is_there:
                 return
         raise KeyError(f"There is no task {id!r} in the archive {self._directory()}.")
 

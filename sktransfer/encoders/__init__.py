@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import Any
 
 _CLASSES = {
-    "DistributionEncoder": "distribution",
-    "Encoder": "base",
-    "ManualEncoder": "manual",
-    "PairEncoder": "pairs",
-    "TaskIndex": "task_index",
+    "DistributionEncoder": "_distribution",
+    "Encoder": "_base",
+    "ManualEncoder": "_meta_features",
+    "PairEncoder": "_pairs",
+    "TaskIndex": "_task_index",
 }
 
 __all__ = ["DistributionEncoder", "Encoder", "ManualEncoder", "PairEncoder", "TaskIndex"]

@@ -2,14 +2,14 @@
 
 Notation (of the supplement)
 --------
-theta (N_t, d), z (N_t,)   trials of task t, its scores standardised       c_t (q,) its context, q = 0: none
+theta (N_t, d), z (N_t,)   trials of task t, its scores standardized       c_t (q,) its context, q = 0: none
 Phi_t = phi_w([theta, c_t])   (N_t, D) features, a network of tanh layers with weights w
 
     z_t | v_t ~ N(Phi_t v_t, 1/beta_t),   v_t ~ N(v_0, 1/alpha_t),   v_0 = 0 in the paper,
 
     rho = - sum_t log N(z_t; Phi_t v_0, I/beta_t + Phi_t Phi_t'/alpha_t),                              (1)
 
-minimised over w, alpha, beta, contexts and v_0 with their log priors; `_blr` has (1) for N > D and N <= D.
+minimized over w, alpha, beta, contexts and v_0 with their log priors; `_blr` has (1) for N > D and N <= D.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ import torch
 from scipy.optimize import minimize
 from sklearn.base import clone
 
-from sktransfer._torch import single_thread, tensor
 from sktransfer.encoders import Encoder, TaskIndex
-from sktransfer.encoders._network import Network, forward
-from sktransfer.scores import floored
-from sktransfer.surrogates._blr import LinearRegression, correlations
-from sktransfer.surrogates._conditioned import Conditioned
-from sktransfer.surrogates._contexts import Contexts, data_key, lookup, most_probable
-from sktransfer.surrogates._gp_core import LogNormal
-from sktransfer.surrogates._guarded import guard as guarded
-from sktransfer.surrogates._meta import MetaSurrogate
-from sktransfer.surrogates._past import Level
-from sktransfer.surrogates._training import task_batches, train
+from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.contexts import Contexts, data_key, lookup, most_probable
+from sktransfer.surrogates._core.gaussian_process import LogNormal
+from sktransfer.surrogates._core.linear_regression import LinearRegression, correlations
+from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
+from sktransfer.surrogates._core.model_averaging import guard as guarded
+from sktransfer.surrogates._core.past_trials import Level
+from sktransfer.surrogates._core.training import task_batches, train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP
+from sktransfer.utils._networks import Network, forward
+from sktransfer.utils._scores import impute_failures
+from sktransfer.utils._torch import tensor, torch_context
 
 NOISE = LogNormal(0.03, 1.5)  # prior of 1/beta_t
 DEVIATION = LogNormal(0.5, 1.5)  # prior of the variance of a task's own part: D/2 / alpha_t, roughly
@@ -198,7 +198,7 @@ class ABLR(MetaSurrogate):
             "contexts": contexts.vectors(),
             "data": np.array([data_key(task.profile) or "" for task in tasks], dtype=str),
             "basis": contexts.basis(),
-        } | contexts.state()
+        } | contexts.get_state()
 
     def _features(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Phi, and Phi v_0; (..., inputs) -> (..., D), (...)."""
@@ -232,7 +232,7 @@ class ABLR(MetaSurrogate):
         """Belief about the target: its own head, conditioned on its trials."""
         if not self._has_past:
             return None if len(target.z) < self.n_initial else self.alone_.posterior(target)
-        y = floored(target.z)
+        y = impute_failures(target.z)
         c = self._context_of(target, y)
         level = self._level(c, target.z)
         belief = self._condition(c, target.theta, y, level)
@@ -247,19 +247,19 @@ class ABLR(MetaSurrogate):
     def _condition(self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level) -> Conditioned:
         """The head given the trials; alpha and beta the most probable, before them those of the past."""
         logs = np.stack([self.learned_["log_alpha"], self.learned_["log_beta"]])  # (2, m)
-        centre, spread = logs.mean(axis=1), np.hypot(logs.std(axis=1), 0.5)
+        center, spread = logs.mean(axis=1), np.hypot(logs.std(axis=1), 0.5)
 
         def belief(h: np.ndarray) -> Conditioned:
             return Conditioned(_HeadPrior(self, c, *np.exp(h)), theta, y, level)
 
         def loss(h: np.ndarray) -> float:
-            return 0.5 * float((((h - centre) / spread) ** 2).sum()) - belief(h).log_evidence
+            return 0.5 * float((((h - center) / spread) ** 2).sum()) - belief(h).log_evidence
 
         if len(y) < 2:
-            return belief(centre)
-        bounds = list(zip(centre - 4 * spread, centre + 4 * spread, strict=True))
+            return belief(center)
+        bounds = list(zip(center - 4 * spread, center + 4 * spread, strict=True))
         options = {"maxiter": 10, "ftol": 1e-4}
-        return belief(minimize(loss, centre, method="L-BFGS-B", bounds=bounds, options=options).x)
+        return belief(minimize(loss, center, method="L-BFGS-B", bounds=bounds, options=options).x)
 
     def _context_of(self, target: EncodedTask, y: np.ndarray) -> np.ndarray:
         """The target's context: given, read from its data, or the one that makes its scores most probable."""
@@ -271,7 +271,7 @@ class ABLR(MetaSurrogate):
         if not self.encoder_.needs_trials:
             if (inputs := self.encoder_.read(target.profile)) is None:
                 return average
-            with torch.no_grad(), single_thread():
+            with torch.no_grad(), torch_context():
                 return self.encoder_.embed([inputs])[0].numpy()
         if not len(y):
             return average
@@ -287,7 +287,7 @@ class ABLR(MetaSurrogate):
         return most_probable(known, evidence, rng)
 
     def first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        """The best settings of the past tasks, of which the first trial is the one that all heads favour."""
+        """The best settings of the past tasks, of which the first trial is the one that all heads favor."""
         if len(target.z) or not self._has_past:
             return None
         return self.past_.best_settings(self.n_settings, np.ones(len(self.past_), dtype=bool))
@@ -296,7 +296,7 @@ class ABLR(MetaSurrogate):
         """Correlation of the scores at past settings, by the contexts; None without contexts."""
         if not self.embeddings_:
             return None
-        return self._placed(self._alike(self._context_of(target, floored(target.z))))
+        return self._placed(self._alike(self._context_of(target, impute_failures(target.z))))
 
     def basis(self, target: EncodedTask) -> list[str] | None:
         return self._placed_words(self.learned_["basis"].tolist()) if self.embeddings_ else None
@@ -307,7 +307,7 @@ class ABLR(MetaSurrogate):
         theta = theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)]
         contexts = np.vstack([c, self.learned_["contexts"]])
         everywhere = np.tile(theta, (len(contexts), 1))
-        with single_thread():
+        with torch_context():
             Phi, _ = self._features_at(everywhere, contexts.repeat(len(theta), axis=0))
             return correlations(Phi.reshape(len(contexts), len(theta), -1)).numpy()
 
@@ -324,12 +324,12 @@ class ABLR(MetaSurrogate):
         by_id = zip(self.past_.ids.tolist(), vectors, strict=True)
         return by_data | {name: vector for name, vector in by_id if name}
 
-    def from_state(self, state: dict[str, np.ndarray]) -> ABLR:
-        super().from_state(state)
+    def set_state(self, state: dict[str, np.ndarray]) -> ABLR:
+        super().set_state(state)
         self.encoder_ = self._fresh_encoder()
         if self.encoder_ is not None and self._has_past:
             own = [name for name in self.learned_ if name.startswith("encoder.")]
-            self.encoder_.from_state({n.removeprefix("encoder."): self.learned_[n] for n in own})
+            self.encoder_.set_state({n.removeprefix("encoder."): self.learned_[n] for n in own})
         return self
 
 
@@ -341,7 +341,7 @@ class _HeadPrior:
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with single_thread():
+        with torch_context():
             Phi, mean = self._model._features_at(theta, self._c)
             others, _ = self._model._features_at(anchors, self._c)
             covariance = Phi @ others.T / self._alpha

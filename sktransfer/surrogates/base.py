@@ -1,6 +1,6 @@
 """The contract of a surrogate: score as a function of (configuration, task).
 
-Notation: theta codes of configurations, (n, d), in [0, 1]; z their scores, (n,), maximised, NaN where
+Notation: theta codes of configurations, (n, d), in [0, 1]; z their scores, (n,), maximized, NaN where
 a trial failed. Surrogates see arrays and profiles, never spaces, records or estimators.
 """
 
@@ -28,7 +28,7 @@ class EncodedTask:
     profile : DatasetProfile or None
     id : str
     metrics : dict of str to ndarray of shape (n,)
-        What else was measured of each trial, maximised, NaN where it was not; "fit_time" are seconds.
+        What else was measured of each trial, maximized, NaN where it was not; "fit_time" are seconds.
     """
 
     theta: np.ndarray
@@ -94,7 +94,7 @@ class Posterior(Protocol):
     """What a surrogate believes about the target, given its trials so far.
 
     It may have a ``level_std``: how uncertain the common level of all its predictions is, which `predict`
-    leaves out because it favours no trial. One that predicts on another scale than the scores' own says so
+    leaves out because it favors no trial. One that predicts on another scale than the scores' own says so
     by an ``incumbent``, the value to beat on its scale (None before the first trial), and translates by
     ``to_scores(mean, std)``.
     """
@@ -185,11 +185,11 @@ class Surrogate(BaseEstimator):
         """What each past task was compared by, in a few words; None if they are not compared."""
         return None
 
-    def state(self) -> dict[str, np.ndarray]:
+    def get_state(self) -> dict[str, np.ndarray]:
         """What was learned, as plain arrays."""
         return {}
 
-    def from_state(self, state: dict[str, np.ndarray]) -> Surrogate:
+    def set_state(self, state: dict[str, np.ndarray]) -> Surrogate:
         """Take back what `state` gave."""
         self.n_tasks_ = 0
         return self

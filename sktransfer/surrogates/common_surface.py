@@ -14,7 +14,7 @@ is one function of all tasks, a Gaussian process with noise variance v and covar
 with w = (0.3, 0.7). Both sum over products of a kernel of configurations and one of tasks. Those of tasks are
 positive semi-definite: [same task] is a block matrix of ones, and the last factor is g g' for the vector g of
 ones and zeros (the paper's, which asks the second trial only, is not even symmetric). For 1 - |.| / B see
-`_neighbour_kernel`. Hence so are the products (Schur) and their sum.
+`_neighbor_kernel`. Hence so are the products (Schur) and their sum.
 
 A trial of a task that is not near has covariance 0 with all of the target's, and with all that have not: it
 drops out exactly. So "mkl" is conditioned on the nearest tasks' trials alone, P of them. Past tasks do not
@@ -30,18 +30,24 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sktransfer._torch import eye, single_thread, tensor
-from sktransfer.scores import raise_floor, standardise
-from sktransfer.surrogates._conditioned import Conditioned
-from sktransfer.surrogates._data_features import NAMES, DataFeatures, known
-from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood, scaled_distances
-from sktransfer.surrogates._guarded import Alone, weigh
-from sktransfer.surrogates._meta import MetaSurrogate
-from sktransfer.surrogates._neighbour_kernel import neighbour_kernel
-from sktransfer.surrogates._past import Level, Past
-from sktransfer.surrogates._training import train
+from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.gaussian_process import (
+    KERNELS,
+    LogNormal,
+    differences,
+    log_likelihood,
+    scaled_distances,
+)
+from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
+from sktransfer.surrogates._core.model_averaging import Alone, weigh
+from sktransfer.surrogates._core.neighbor_kernel import neighbor_covariance
+from sktransfer.surrogates._core.past_trials import Level, Past
+from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, known
+from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
+from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._torch import eye, tensor, torch_context
 
 _JITTER = 1e-6
 _WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
@@ -50,7 +56,7 @@ NOISE, REACH = LogNormal(0.05, 1.5), LogNormal(0.5, 1.0)
 
 
 class CommonSurface(MetaSurrogate):
-    """One Gaussian process on the standardised scores of all tasks.
+    """One Gaussian process on the standardized scores of all tasks.
 
     Needs trials of past tasks; of their data only the numbers of rows, columns and classes, and tasks of
     which these are not known count as average. Training is O(steps max_batch³) and then linear in the past
@@ -61,10 +67,10 @@ class CommonSurface(MetaSurrogate):
     ----------
     kernel : {"mkl", "sqe"}
         "mkl" asks the nearest tasks, all alike; "sqe" asks all, by how near they are.
-    n_neighbours : int
+    n_neighbors : int
         Tasks that "mkl" asks.
     weights : tuple of two floats
-        Of the target's own kernel and of the one it shares with its neighbours, with "mkl".
+        Of the target's own kernel and of the one it shares with its neighbors, with "mkl".
     scale : {"inferred", "running"}
         Of the target's scores. "running" takes the mean and the deviation of its trials so far for the true
         ones, as the paper does; "inferred" knows that they are few and not drawn at random, and guesses both
@@ -101,7 +107,7 @@ class CommonSurface(MetaSurrogate):
     def __init__(
         self,
         kernel: str = "mkl",
-        n_neighbours: int = 20,
+        n_neighbors: int = 20,
         weights: tuple[float, float] = (0.3, 0.7),
         scale: str = "inferred",
         redraw: float = 0.25,
@@ -113,7 +119,7 @@ class CommonSurface(MetaSurrogate):
         random_state: int = 0,
     ):
         self.kernel = kernel
-        self.n_neighbours = n_neighbours
+        self.n_neighbors = n_neighbors
         self.weights = weights
         self.scale = scale
         self.redraw = redraw
@@ -129,7 +135,7 @@ class CommonSurface(MetaSurrogate):
             raise ValueError(f"kernel={self.kernel!r} must be 'mkl' or 'sqe'.")
         if self.scale not in ("inferred", "running"):
             raise ValueError(f"scale={self.scale!r} must be 'inferred' or 'running'.")
-        for name in ("n_neighbours", "max_batch", "max_trials"):
+        for name in ("n_neighbors", "max_batch", "max_trials"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
         if len(self.weights) != 2 or min(self.weights) < 0 or not sum(self.weights) > 0:
@@ -149,7 +155,7 @@ class CommonSurface(MetaSurrogate):
         if self.kernel == "sqe":
             return signal * self._own_kernel(A, B) * alike[0]
         w1, w2 = (weight / sum(self.weights) for weight in self.weights)
-        K = w2 * neighbour_kernel(A, B, self.past_.categorical) * alike[1]
+        K = w2 * neighbor_covariance(A, B, self.past_.categorical) * alike[1]
         if isinstance(alike[0], torch.Tensor) or alike[0]:
             K = K + w1 * self._own_kernel(A, B) * alike[0]
         return signal * K
@@ -218,7 +224,7 @@ class CommonSurface(MetaSurrogate):
         return len(past.z) / len(rows) * value - log_prior
 
     def _batch(self, rng: np.random.Generator) -> np.ndarray:
-        """Trials of a task and its neighbours ("mkl"), or of any tasks ("sqe"), evenly."""
+        """Trials of a task and its neighbors ("mkl"), or of any tasks ("sqe"), evenly."""
         past, features = self.past_, self.learned_["features"]
         if self.kernel == "mkl":
             chosen = self._nearest(features[rng.integers(len(past))])
@@ -230,9 +236,9 @@ class CommonSurface(MetaSurrogate):
         return np.sort(np.concatenate(drawn)[: self.max_batch])
 
     def _nearest(self, x: np.ndarray) -> np.ndarray:
-        """The n_neighbours tasks nearest to these data features, nearest first; linear in the tasks."""
+        """The n_neighbors tasks nearest to these data features, nearest first; linear in the tasks."""
         apart = ((self.learned_["features"] - x) ** 2).sum(axis=1)
-        return np.argsort(apart, kind="stable")[: self.n_neighbours]
+        return np.argsort(apart, kind="stable")[: self.n_neighbors]
 
     # -- the target ----------------------------------------------------------------------------
 
@@ -247,7 +253,7 @@ class CommonSurface(MetaSurrogate):
             return self.alone_.posterior(target)
         alike = self._alike(target)
         prior = self._surface(alike)
-        z, shift, scale = standardise(raise_floor(target.z))
+        z, shift, scale = standardize(clip_low_outliers(target.z))
         y = shift + scale * z
         guessed = self.past_.level(alike, np.ones(len(alike), dtype=bool), target.z)
         if not len(y):
@@ -288,11 +294,11 @@ class CommonSurface(MetaSurrogate):
             alike = np.zeros(len(self.past_))
             alike[self._nearest(x)] = self.weights[1] / sum(self.weights)
             return alike
-        with torch.no_grad(), single_thread():
+        with torch.no_grad(), torch_context():
             return self._feature_kernel(tensor(x[None]), tensor(self.learned_["features"]))[0].numpy()
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
-        """Correlation of two tasks' values of one setting: of all neighbours the same, with "mkl"."""
+        """Correlation of two tasks' values of one setting: of all neighbors the same, with "mkl"."""
         return self._placed(self._alike(target) if self._has_past else np.empty(0))
 
     def basis(self, target: EncodedTask) -> list[str]:
@@ -315,7 +321,7 @@ class _Surface:
         self.noise = float(torch.exp(model.trained_["noise"]))
         # Of the target with the past: not the same task; near, or as near as it is.
         self._alike: list = [0.0, 1.0] if model.kernel == "mkl" else [tensor(alike[owner])]
-        with single_thread():
+        with torch_context():
             K = model._gram(self._theta, self._theta, model._between(owner, owner))
             self._L = torch.linalg.cholesky(K + (self.noise + _JITTER) * eye(len(rows)))
             self._a = torch.cholesky_solve(tensor(past.z[rows])[:, None], self._L)[:, 0]
@@ -324,7 +330,7 @@ class _Surface:
     @torch.no_grad()
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, variances, and covariances with the anchors; (n, d), (k, d) -> (n,), (n,), (n, k)."""
-        with single_thread():
+        with torch_context():
             k, white = self._whiten(theta)
             if self._anchors is None or self._anchors[0] is not anchors:
                 self._anchors = (anchors, self._whiten(anchors)[1])

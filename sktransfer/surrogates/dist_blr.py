@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from sktransfer._threads import one_thread
-from sktransfer._torch import tensor
-from sktransfer.encoders._network import Network, forward
-from sktransfer.surrogates._blr import LinearRegression, correlations
-from sktransfer.surrogates._gp_core import LogNormal
-from sktransfer.surrogates._inputs import Inputs
-from sktransfer.surrogates._joint import JointSurrogate
+from sktransfer.surrogates._core.gaussian_process import LogNormal
+from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
+from sktransfer.surrogates._core.linear_regression import LinearRegression, correlations
+from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates.base import EncodedTask
+from sktransfer.utils._networks import Network, forward
+from sktransfer.utils._threads import single_threaded
+from sktransfer.utils._torch import tensor
 
 NOISE, ALPHA = LogNormal(0.1, 1.5), LogNormal(1.0, 1.5)
 N_REFERENCE = 50  # past settings at which two tasks are compared
@@ -62,7 +62,7 @@ class DistBLR(JointSurrogate):
     def __init__(
         self,
         encoder: Any = None,
-        scores: str = "standardise",
+        scores: str = "standardize",
         layers: tuple[int, ...] = (50, 50, 50),
         steps: int = 400,
         learning_rate: float = 0.003,
@@ -121,7 +121,7 @@ class DistBLR(JointSurrogate):
         past = self.past_
         if self._solved is None:
             rows = np.flatnonzero(self.readable_[past.owner])
-            with one_thread:
+            with single_threaded:
                 vectors = tensor(self.psi_[past.owner[rows]])
                 self._solved = self._regression(tensor(past.theta[rows]), tensor(past.z[rows]), vectors)
         return _PastPrior(self, psi, self._solved)
@@ -132,7 +132,7 @@ class DistBLR(JointSurrogate):
         rng = np.random.default_rng(self.random_state)
         theta = self.past_.theta
         theta = tensor(theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)])
-        with one_thread:
+        with single_threaded:
             vectors = tensor(np.vstack([psi, self.psi_]))
             k, m = len(theta), len(vectors)
             Y = self._features(theta.repeat(m, 1), vectors.repeat_interleave(k, dim=0)).reshape(m, k, -1)
@@ -154,7 +154,7 @@ class _PastPrior:
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with one_thread:
+        with single_threaded:
             mean, variance, covariance = self._regression.moments(
                 self._features(theta), self._features(anchors)
             )

@@ -14,12 +14,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from sktransfer._threads import one_thread
-from sktransfer._torch import eye, tensor
-from sktransfer.surrogates._gp_core import KERNELS, LogNormal, differences, log_likelihood, scaled_distances
-from sktransfer.surrogates._joint import JointSurrogate
+from sktransfer.surrogates._core.gaussian_process import (
+    KERNELS,
+    LogNormal,
+    differences,
+    log_likelihood,
+    scaled_distances,
+)
+from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
 from sktransfer.surrogates.base import EncodedTask
 from sktransfer.surrogates.gp import default_priors
+from sktransfer.utils._threads import single_threaded
+from sktransfer.utils._torch import eye, tensor
 
 _JITTER = 1e-6
 
@@ -37,7 +43,7 @@ class DistGP(JointSurrogate):
     encoder : Encoder or None
         What turns a data set into a vector; None is ``PairEncoder()``. With ``ManualEncoder()`` this is the
         papers' manualGP, with ``TaskIndex()`` their multiGP.
-    scores : {"standardise", "raw"}
+    scores : {"standardize", "raw"}
         Whether each task's scores are brought to mean 0 and variance 1, or are on one scale already.
     kernel : {"matern32", "matern52", "se"}
         Of both factors.
@@ -73,7 +79,7 @@ class DistGP(JointSurrogate):
     def __init__(
         self,
         encoder: Any = None,
-        scores: str = "standardise",
+        scores: str = "standardize",
         kernel: str = "matern32",
         steps: int = 200,
         learning_rate: float = 0.002,
@@ -155,14 +161,14 @@ class DistGP(JointSurrogate):
         self._order: np.ndarray | None = None
         self._factor: tuple[np.ndarray, torch.Tensor] | None = None  # of the last trials conditioned on
 
-    def state(self) -> dict[str, np.ndarray]:
-        arrays = super().state()
+    def get_state(self) -> dict[str, np.ndarray]:
+        arrays = super().get_state()
         if len(self.past_.z) > self.max_trials and self._has_past:
             arrays["order"] = self._telling_order()  # it takes a while, and does not depend on the target
         return arrays
 
-    def from_state(self, state: dict[str, np.ndarray]) -> DistGP:
-        super().from_state(state)
+    def set_state(self, state: dict[str, np.ndarray]) -> DistGP:
+        super().set_state(state)
         self._order = state.get("order")
         return self
 
@@ -180,7 +186,7 @@ class DistGP(JointSurrogate):
         return self.past_.with_room(words, self._telling(self._alike(psi)))
 
     def _alike(self, psi: np.ndarray) -> np.ndarray:
-        with torch.no_grad(), one_thread:
+        with torch.no_grad(), single_threaded:
             return self._task_kernel(tensor(psi[None]), tensor(self.psi_))[0].numpy()
 
     def _prior(self, psi: np.ndarray) -> _PastPrior:
@@ -227,14 +233,14 @@ class _PastPrior:
         self._alike = tensor(alike[past.owner[rows]])
         self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
         self._mean = float(own["mean"])
-        with one_thread:
+        with single_threaded:
             self._L = model._root(rows)
             self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[:, 0]
         self._anchors: tuple[Any, torch.Tensor] | None = None
 
     @torch.no_grad()
     def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with one_thread:
+        with single_threaded:
             k, white = self._whiten(theta)
             if self._anchors is None or self._anchors[0] is not anchors:
                 self._anchors = (anchors, self._whiten(anchors)[1])

@@ -7,7 +7,7 @@ x (n, p) inputs made of n configurations (see `Inputs`), z (n,) their scores, H 
     phi2(H)   = g(mean_i f([x_i, z_i]))          (5)   q landmark features of a task, blind to the order
     phi(x, H) = phi1([x, phi2(H)])               (4)   M features of a configuration, given the task
     K         = s k(|phi - phi'|² / l²) + v I    (3)   k Matern-5/2
-    L         = z' K^-1 z + log|K|               (7)   to be minimised over w, h
+    L         = z' K^-1 z + log|K|               (7)   to be minimized over w, h
 
 w the weights of the networks f, g, phi1; h = log [l, s, v]. Without f and g it is FSBO (Wistuba & Grabocka
 2021). A stack of B tasks has one more dimension in front everywhere, weights too: each task moves a copy.
@@ -23,18 +23,18 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sktransfer._torch import single_thread, tensor
-from sktransfer.encoders._network import Network
-from sktransfer.scores import raise_floor, standardise
-from sktransfer.surrogates._deep_kernel import DeepGP, Trials, Weights, fitted, landmarks, prior_moments
-from sktransfer.surrogates._gp_core import LogNormal, Priors, log_likelihood
-from sktransfer.surrogates._guarded import weigh
-from sktransfer.surrogates._inputs import Inputs
-from sktransfer.surrogates._meta import MetaSurrogate
-from sktransfer.surrogates._portfolio import portfolio
-from sktransfer.surrogates._training import train
+from sktransfer.surrogates._core.deep_kernel import DeepGP, Trials, Weights, fitted, landmarks, prior_moments
+from sktransfer.surrogates._core.gaussian_process import LogNormal, Priors, log_likelihood
+from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
+from sktransfer.surrogates._core.model_averaging import weigh
+from sktransfer.surrogates._core.network_inputs import Inputs
+from sktransfer.surrogates._core.portfolio import select_portfolio
+from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
+from sktransfer.utils._networks import Network
+from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._torch import tensor, torch_context
 
 PRIORS = Priors(LogNormal(1.0, 1.0), LogNormal(1.0, 1.0), LogNormal(1e-2, 1.5))  # of l, s and v
 WARM_SHARE = 0.4  # of the steps, where training goes on from earlier weights
@@ -61,7 +61,7 @@ class DKLM(MetaSurrogate):
     meta : bool
         Whether it learns from past tasks. False starts from random weights and trains on the target's trials
         alone: DKLM (RI) of the paper, and without landmarks the deep Gaussian process, ``"deep-gp"``.
-    scores : {"standardise", "raw"}
+    scores : {"standardize", "raw"}
         Each task's scores on their own scale, or all on one that they share.
     guard : bool
         Whether the belief is averaged with a plain Gaussian process on the target by how well each foretold
@@ -106,7 +106,7 @@ class DKLM(MetaSurrogate):
         self,
         landmarks: bool = True,
         meta: bool = True,
-        scores: str = "standardise",
+        scores: str = "standardize",
         guard: bool = True,
         prior: bool = True,
         n_landmarks: int = 32,
@@ -162,8 +162,8 @@ class DKLM(MetaSurrogate):
         return self.prior and self.meta
 
     def _check(self) -> None:
-        if self.scores not in ("standardise", "raw"):
-            raise ValueError(f"scores={self.scores!r} is not known. Give 'standardise' or 'raw'.")
+        if self.scores not in ("standardize", "raw"):
+            raise ValueError(f"scores={self.scores!r} is not known. Give 'standardize' or 'raw'.")
         least = {"n_landmarks": 1, "steps": 0, "inner_steps": 1, "n_tasks": 1, "n_trials": 2, "n_seen": 2}
         for name, value in least.items():
             if not getattr(self, name) >= value:
@@ -218,7 +218,7 @@ class DKLM(MetaSurrogate):
             with torch.no_grad():
                 for name, weight in w.items():
                     weight += rate * (moved[name].mean(0) - weight)
-        self.learned_ = {"portfolio": portfolio(past, self.n_initial)}
+        self.learned_ = {"portfolio": select_portfolio(past, self.n_initial)}
 
     def _stack(self, rows: list[np.ndarray]) -> Trials:
         """Trials of some past tasks, padded to the longest."""
@@ -274,7 +274,7 @@ class DKLM(MetaSurrogate):
         z, shift, scale = self._standard(target)
         inputs = self.inputs_ if self.meta else Inputs.of(target.theta, target.categorical)
         trials = Trials(tensor(inputs(target.theta)), tensor(z), tensor(np.ones(len(z))))
-        with single_thread():
+        with torch_context():
             start = self.trained_ if self.meta else self._initial(inputs.width)
             wanted = self.meta and len(z) and (self.prior or self.guard)
             fit, evidence = fitted(start, trials) if wanted else (start, 0.0)
@@ -289,9 +289,9 @@ class DKLM(MetaSurrogate):
 
     def _standard(self, target: EncodedTask) -> tuple[np.ndarray, float, float]:
         """The target's scores on the model's scale, and that scale."""
-        if self.scores == "standardise" or not self.meta:
-            return standardise(raise_floor(target.z))
-        z, shift, scale = standardise(target.z)  # for the value of a failed trial
+        if self.scores == "standardize" or not self.meta:
+            return standardize(clip_low_outliers(target.z))
+        z, shift, scale = standardize(target.z)  # for the value of a failed trial
         own_shift, own_scale = float(self.past_.shifts[0]), float(self.past_.scales[0])
         return (shift + scale * z - own_shift) / own_scale, own_shift, own_scale
 
@@ -311,7 +311,7 @@ class DKLM(MetaSurrogate):
                 "Landmark features need landmarks=True, meta=True and past trials to learn from."
             )
         x, z = tensor(self.inputs_(target.theta)), tensor(self._standard(target)[0])
-        with single_thread():
+        with torch_context():
             return landmarks(self.trained_, Trials(x, z, torch.ones_like(z)))[0].numpy()
 
 

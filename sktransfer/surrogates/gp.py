@@ -1,6 +1,6 @@
 """`GP`: a Gaussian process on the target's own trials, no transfer (the papers' noneGP).
 
-Scores far below the median are pulled up, all are standardised, and a failed trial counts less than the
+Scores far below the median are pulled up, all are standardized, and a failed trial counts less than the
 worst success. Matérn-5/2 with a lengthscale per column. Its priors keep the first fits sane: with a
 handful of trials the hyperparameters stay near their medians, and the data take over as they come in.
 """
@@ -11,9 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sktransfer.scores import raise_floor, standardise
-from sktransfer.surrogates._gp_core import KERNELS, GaussianProcess, LogNormal, Priors, fit_hyperparameters
+from sktransfer.surrogates._core.gaussian_process import (
+    KERNELS,
+    GaussianProcess,
+    LogNormal,
+    Priors,
+    fit_hyperparameters,
+)
 from sktransfer.surrogates.base import EncodedTask, Surrogate
+from sktransfer.utils._scores import clip_low_outliers, standardize
 
 
 class GP(Surrogate):
@@ -54,7 +60,7 @@ class GP(Surrogate):
 
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""
-        z, shift, scale = standardise(raise_floor(target.z))
+        z, shift, scale = standardize(clip_low_outliers(target.z))
         return gaussian_process(
             target.theta,
             z,

@@ -1,7 +1,7 @@
 """`TaskPrior`: past tasks as draws from the prior that the target is drawn from; what "auto" stands for.
 
 Notation: m past tasks that are listened to, mu_i(theta) the mean of the process on the trials of task i, on
-the scale of its standardised scores; w (m,) weights that sum to 1, by how alike the data are.
+the scale of its standardized scores; w (m,) weights that sum to 1, by how alike the data are.
 
     prior mean   mu(theta) = sum_i w_i mu_i(theta)
     covariance   S(theta, theta') = c sum_i w_i (mu_i - mu)(theta) (mu_i - mu)(theta') + r k(theta, theta')
@@ -31,17 +31,17 @@ from typing import ClassVar
 import numpy as np
 
 from sktransfer.encoders import ManualEncoder
-from sktransfer.scores import floored
-from sktransfer.surrogates._conditioned import Conditioned
-from sktransfer.surrogates._ensemble import TaskProcesses
-from sktransfer.surrogates._foretelling import UNTRIED, deviations, foretold, judged, kernel_weights
-from sktransfer.surrogates._gp_core import GaussianProcess
-from sktransfer.surrogates._guarded import Guarded, guard
-from sktransfer.surrogates._kernel_matrix import kernel_matrix
-from sktransfer.surrogates._metric import feature_weights
-from sktransfer.surrogates._past import Past
-from sktransfer.surrogates._portfolio import complement
+from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.feature_weights import fit_feature_weights
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
+from sktransfer.surrogates._core.kernels import kernel_matrix
+from sktransfer.surrogates._core.leave_one_out import UNTRIED, deviations, foretold, judged, kernel_weights
+from sktransfer.surrogates._core.model_averaging import Guarded, guard
+from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.portfolio import complement
+from sktransfer.surrogates._core.task_processes import TaskProcesses
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.utils._scores import impute_failures
 
 MAX_POINTS = 400
 """Points that the means of the past tasks are kept at; between them they are interpolated."""
@@ -119,7 +119,7 @@ class TaskPrior(TaskProcesses):
         known = np.array([profile is not None for profile in profiles])
         features = encoder.transform(profiles)
         rows = np.unique(np.linspace(0, len(self.past_.z) - 1, _COMPARED).astype(int))
-        metric = feature_weights(features[known], self._processes.mean(self.past_.theta[rows])[known])
+        metric = fit_feature_weights(features[known], self._processes.mean(self.past_.theta[rows])[known])
         plain, squares = (_squares(features, features, w) for w in (np.ones_like(metric), metric))
         units = [_typical(plain), _typical(squares)]
         self.learned_ |= {f"encoder.{name}": value for name, value in encoder.constants().items()}
@@ -229,7 +229,7 @@ class TaskPrior(TaskProcesses):
         level = self.past_.level(shares, shares > 0, target.z)
         # Before the first success, failures have no score to be worse than.
         told = slice(None if np.isfinite(target.z).any() else 0)
-        theta, y = target.theta[told], floored(target.z, usual=float(np.exp(level.log_scale)))[told]
+        theta, y = target.theta[told], impute_failures(target.z, usual=float(np.exp(level.log_scale)))[told]
         settings = map(float, self.learned_["settings"][1:])
         belief = Conditioned(_Prior(self._means(numbers), weights, *settings), theta, y, level)
         if not len(y) or not self.guard:

@@ -67,7 +67,7 @@ class WarmStart(GP):
         features = [_meta_features(task.profile) for task in tasks]
         names = sorted(set().union(*features))
         ranked = [_best_first(task) for task in tasks]
-        return self.from_state(
+        return self.set_state(
             {
                 "ids": np.array([task.id for task in tasks], dtype=str),
                 "settings": np.vstack(ranked) if ranked else np.empty((0, 0)),
@@ -77,11 +77,11 @@ class WarmStart(GP):
             }
         )
 
-    def state(self) -> dict[str, np.ndarray]:
+    def get_state(self) -> dict[str, np.ndarray]:
         """Past settings, best first, with the number of their task; the tasks' ids and meta-features."""
         return dict(self.past_)
 
-    def from_state(self, state: dict[str, np.ndarray]) -> WarmStart:
+    def set_state(self, state: dict[str, np.ndarray]) -> WarmStart:
         self.past_ = dict(state)
         self.n_tasks_ = len(state["ids"])
         return self

@@ -3,7 +3,7 @@
 import pytest
 
 from sktransfer.archive import Archive
-from sktransfer.archive._format import task_to_record
+from sktransfer.archive._record import task_to_record
 from sktransfer.task import Task
 
 

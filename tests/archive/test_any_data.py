@@ -7,10 +7,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sktransfer._values import identity
-from sktransfer.archive import _files, _reader
-from sktransfer.archive._format import LARGEST, SMALLEST, record_to_task, task_to_record
+from sktransfer.archive import _reader, _storage
+from sktransfer.archive._record import LARGEST, SMALLEST, record_to_task, task_to_record
 from sktransfer.task import Task
+from sktransfer.utils._values import identity
 
 texts = st.text(max_size=8)
 scalars = st.none() | st.booleans() | st.integers(SMALLEST, LARGEST) | st.floats() | texts
@@ -24,7 +24,7 @@ plain_data = st.recursive(
 @settings(deadline=None)
 @given(plain_data)
 def test_plain_data_round_trip(data):
-    assert repr(_reader.loads_plain(_files.dump(data))) == repr(data)  # tells 1, 1.0 and True apart
+    assert repr(_reader.loads_plain(_storage.dump(data))) == repr(data)  # tells 1, 1.0 and True apart
 
 
 @settings(deadline=None)
@@ -38,10 +38,10 @@ def test_what_python_pickles_is_read_too(data):
 def test_long_texts_and_many_of_them(length):
     """Each length of text has its own operation, and so has each number of a memo entry."""
     data = {"x" * length: ["é" * length] * 2, "names": [str(n) for n in range(length // 100)] * 2}
-    assert _reader.loads_plain(_files.dump(data)) == data
+    assert _reader.loads_plain(_storage.dump(data)) == data
 
 
-RECORD = _files.dump(
+RECORD = _storage.dump(
     task_to_record(
         Task.from_trials(
             {"C": [1, 2.5, None], "kernel": ["rbf", "x" * 300]},

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from sktransfer.archive import Archive, RecordError
-from sktransfer.archive._share import find
+from sktransfer.archive._exchange import find
 from sktransfer.task import Task, Trial
 
 ROOT = Path(__file__).parents[2]

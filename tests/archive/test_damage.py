@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from sktransfer.archive import Archive, NewerFormatError, RecordError, _checksum, _files, _reader
-from sktransfer.archive._format import task_to_record
+from sktransfer.archive import Archive, NewerFormatError, RecordError, _checksum, _reader, _storage
+from sktransfer.archive._record import task_to_record
 
 
 @pytest.fixture
 def sealed(make_task):
     """The bytes of a record named "one"."""
-    return _files.dump(task_to_record(make_task(id="one", profile={"kind": "regression", "n_rows": 3})))
+    return _storage.dump(task_to_record(make_task(id="one", profile={"kind": "regression", "n_rows": 3})))
 
 
 def read(data):
@@ -57,7 +57,7 @@ def test_2000_random_changes(sealed):
             assert read(bytes(changed)) is None
 
 
-def test_neighbours_of_damaged_records_are_read(archive, tasks_directory, make_task, sealed):
+def test_neighbors_of_damaged_records_are_read(archive, tasks_directory, make_task, sealed):
     archive.append(make_task(id="a"))
     archive.append(make_task(id="z"))
     rng = np.random.default_rng(1)
@@ -102,7 +102,7 @@ def test_records_without_a_checksum_are_read(archive, tasks_directory, make_task
     "record", [{}, {"checksum": "mine"}, {"a": "checksum"}, {str(n): n for n in range(1000)}]
 )
 def test_any_dict_can_be_sealed(record):
-    loaded = _reader.loads_plain(_files.dump(record))
+    loaded = _reader.loads_plain(_storage.dump(record))
     assert loaded == {key: value for key, value in record.items() if key != _checksum.FIELD}
 
 
@@ -154,7 +154,7 @@ def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder)
     (archive.path / folder).symlink_to(outside)
     if folder == "models":
         with pytest.warns(UserWarning, match="link"):
-            archive.models.put({}, ["t"], {"a": np.zeros(1)})
+            archive.model_cache.put({}, ["t"], {"a": np.zeros(1)})
     else:
         with pytest.raises(OSError, match="link"):
             archive.append(make_task()) if folder == "tasks" else archive.verify(repair=True)
@@ -170,12 +170,12 @@ def test_reopened(archive, make_task):
 def test_sizes_around_a_frame_of_pickle():
     """pickle begins a new frame after 64 KiB, which may fall between the checksum's name and its value."""
     for size in range(65_440, 65_560):
-        data = _files.dump({"text": "x" * size})
+        data = _storage.dump({"text": "x" * size})
         assert _checksum.is_sealed(data)
         assert _reader.loads_plain(data) == {"text": "x" * size}
         with pytest.raises(ValueError, match="checksum"):
             _reader.loads_plain(data.replace(b"xxx", b"xyx", 1))
-        parts = _files.dump({"a": "x" * 100, "b": "x" * (size - 150), "c": 1})
+        parts = _storage.dump({"a": "x" * 100, "b": "x" * (size - 150), "c": 1})
         assert _reader.loads_plain(parts)["c"] == 1
 
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_read_just_now_is_not_moved(archive, make_task, monkeypat
         raise OSError(errno.EIO, "Input/output error")
 
     archive.append(make_task())
-    journal = archive.running.start(make_task())
+    journal = archive.journals.start(make_task())
     journal.sync()
     with monkeypatch.context() as patch:
         patch.setattr(f"sktransfer.archive.{reader}", busy)

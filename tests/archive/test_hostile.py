@@ -12,8 +12,8 @@ import joblib
 import numpy as np
 import pytest
 
-from sktransfer.archive import Archive, RecordError, _files, _journal, _reader
-from sktransfer.archive._format import task_to_record
+from sktransfer.archive import Archive, RecordError, _journal, _reader, _storage
+from sktransfer.archive._record import task_to_record
 from sktransfer.space import Space
 from sktransfer.task import Task
 
@@ -35,7 +35,7 @@ def sound(id="good"):
 
 
 def with_(**fields):
-    return lambda marker: _files.dump({**sound("bad"), **fields})
+    return lambda marker: _storage.dump({**sound("bad"), **fields})
 
 
 def npy_header(shape, dtype="'<f8'"):
@@ -213,11 +213,11 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_model(guarded, tmp_path, name):
-    guarded.models.put({}, ["t1"], {"a": np.zeros(2)})
+    guarded.model_cache.put({}, ["t1"], {"a": np.zeros(2)})
     (file,) = (guarded.path / "models").iterdir()
     assert guarded.verify() == []
     file.write_bytes(MODELS[name](tmp_path / "marker"))
-    assert guarded.models.get({}, ["t1"]) is None
+    assert guarded.model_cache.get({}, ["t1"]) is None
     (finding,) = guarded.verify(repair=True)
     assert finding.problem == "it is not a sound model"
     assert (guarded.path / "damaged" / file.name).exists() and not file.exists()
@@ -227,10 +227,10 @@ def test_model(guarded, tmp_path, name):
 INDEXES = {
     "reduce": lambda marker: pickle.dumps(Trap(marker), 4),
     "terabyte": RECORDS["length of a terabyte"],
-    "lists": lambda marker: _files.dump([1, 2, 3]),
-    "columns": lambda marker: _files.dump({"index": 1, "parts": [], "columns": {"id": "../x"}}),
-    "numbers": lambda marker: _files.dump({"index": 1, "parts": [{"space": {}}], "columns": {}}),
-    "another format": lambda marker: _files.dump({"index": 2}),
+    "lists": lambda marker: _storage.dump([1, 2, 3]),
+    "columns": lambda marker: _storage.dump({"index": 1, "parts": [], "columns": {"id": "../x"}}),
+    "numbers": lambda marker: _storage.dump({"index": 1, "parts": [{"space": {}}], "columns": {}}),
+    "another format": lambda marker: _storage.dump({"index": 2}),
     "nothing": lambda marker: b"",
 }
 
@@ -262,7 +262,7 @@ def test_imported_record(guarded, tmp_path, name):
     file = tmp_path / "stranger.zip"
     members = {
         "tasks/bad.joblib": RECORDS[name](tmp_path / "marker"),
-        "tasks/new.joblib": _files.dump(sound("new")),
+        "tasks/new.joblib": _storage.dump(sound("new")),
     }
     file.write_bytes(zipped(members))
     tracemalloc.start()
@@ -283,9 +283,9 @@ def lies_about_size():
 BOMBS = {
     "compression bomb": lambda: zipped({"tasks/bad.joblib": b"0" * (120 * 2**20)}),
     "compression bomb that lies": lies_about_size,
-    "leads out": lambda: zipped({"tasks/../../../bad.joblib": _files.dump(sound("bad"))}),
-    "absolute": lambda: zipped({"/tasks/bad.joblib": _files.dump(sound("bad"))}),
-    "backslashes": lambda: zipped({"tasks/..\\..\\bad.joblib": _files.dump(sound("bad"))}),
+    "leads out": lambda: zipped({"tasks/../../../bad.joblib": _storage.dump(sound("bad"))}),
+    "absolute": lambda: zipped({"/tasks/bad.joblib": _storage.dump(sound("bad"))}),
+    "backslashes": lambda: zipped({"tasks/..\\..\\bad.joblib": _storage.dump(sound("bad"))}),
 }
 
 

@@ -11,12 +11,12 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
-from sktransfer._values import identity
 from sktransfer.archive import Archive, RecordError, _index, _reader, _stored
-from sktransfer.archive._format import task_to_record
+from sktransfer.archive._record import task_to_record
 from sktransfer.archive._stored import StoredTask
-from sktransfer.profile import profile
+from sktransfer.dataset import profile
 from sktransfer.space import Space
+from sktransfer.utils._values import identity
 
 SPACE = Space.parse({"C": [1.0, 10.0]}, SVC())
 

@@ -14,7 +14,7 @@ import pytest
 
 from sktransfer.archive import Archive, NewerFormatError, RecordError, _journal
 from sktransfer.archive._journal import read_journal
-from sktransfer.profile import profile
+from sktransfer.dataset import profile
 from sktransfer.task import Task, Trial
 
 N = 6
@@ -25,7 +25,7 @@ FOLDS = [[[0.1, 0.2, 10, None, i / 3, None]] for i in range(N)]
 def begun(archive, id="begun", n=N, **facts):
     """A journal of `n` trials, as a fit leaves it when it is killed."""
     facts = {"resume": {"problem": {}}} | facts
-    journal = archive.running.start(Task.from_trials({"C": [0.0, 10.0]}, [], id=id, **facts))
+    journal = archive.journals.start(Task.from_trials({"C": [0.0, 10.0]}, [], id=id, **facts))
     for trial, folds in zip(TRIALS[:n], FOLDS[:n], strict=True):
         journal.add(trial, folds)
         journal.sync()
@@ -73,7 +73,7 @@ def test_what_a_killed_fit_left_counts(archive, killed, make_task):
 def test_what_is_still_going_on_does_not(archive):
     begun(archive)
     assert list(archive) == []
-    assert [task.id for task in archive.running.tasks()] == ["begun"]
+    assert [task.id for task in archive.journals.tasks()] == ["begun"]
 
 
 def test_nothing_counts_twice(archive, killed):
@@ -103,7 +103,7 @@ def test_a_process_that_lives_and_one_that_does_not(archive):
         import sys
         from sktransfer import Archive
         from sktransfer.task import Task, Trial
-        journal = Archive(sys.argv[1]).running.start(Task.from_trials({"C": [1, 2]}, [], id="other"))
+        journal = Archive(sys.argv[1]).journals.start(Task.from_trials({"C": [1, 2]}, [], id="other"))
         journal.add(Trial.make({"C": 1}, 0.5), [])
         journal.sync()
         print("written", flush=True)
@@ -310,14 +310,14 @@ def test_a_disk_that_is_full(archive, monkeypatch):
 def test_discard(archive, killed):
     at_work = begun(archive, id="at_work").path
     for id in ("begun", "at_work", "never"):
-        archive.running.discard(id)
+        archive.journals.discard(id)
     assert not killed.exists()
     assert at_work.exists()
 
 
 def test_readonly(archive, killed):
     with pytest.raises(PermissionError):
-        Archive(archive.path, readonly=True).running.start(Task.from_trials({"C": [1, 2]}, []))
+        Archive(archive.path, readonly=True).journals.start(Task.from_trials({"C": [1, 2]}, []))
     with pytest.raises(PermissionError):
-        Archive(archive.path, readonly=True).running.discard("begun")
+        Archive(archive.path, readonly=True).journals.discard("begun")
     assert [task.id for task in Archive(archive.path, readonly=True)] == ["begun"]

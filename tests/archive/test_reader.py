@@ -9,8 +9,8 @@ import joblib
 import numpy as np
 import pytest
 
-from sktransfer.archive import RecordError, _files, _reader
-from sktransfer.archive._format import task_to_record
+from sktransfer.archive import RecordError, _reader, _storage
+from sktransfer.archive._record import task_to_record
 from sktransfer.task import Task
 
 
@@ -113,7 +113,7 @@ def write_harmless_compressed(file, marker):
 
 def write_cut(file, marker):
     task = Task.from_trials({"C": [1]}, [({"C": 1}, 0.5)], id=file.stem)
-    file.write_bytes(_files.dump(task_to_record(task))[:-20])
+    file.write_bytes(_storage.dump(task_to_record(task))[:-20])
 
 
 def write_large(file, marker):
@@ -127,7 +127,7 @@ def write_directory(file, marker):
 
 def write_under_another_name(file, marker):
     task = Task.from_trials({"C": [1]}, [({"C": 1}, 0.5)], id="original")
-    file.write_bytes(_files.dump(task_to_record(task)))
+    file.write_bytes(_storage.dump(task_to_record(task)))
 
 
 def write_pipe(file, marker):
@@ -146,7 +146,7 @@ OTHERS += [write_pipe] if hasattr(os, "mkfifo") else []
 
 
 def check_skipped(archive, make_task, name, reason=""):
-    """The bad file is skipped with one warning that names it; its neighbours are read."""
+    """The bad file is skipped with one warning that names it; its neighbors are read."""
     archive.append(make_task(id="a"))
     archive.append(make_task(id="z"))
     with pytest.warns(UserWarning, match="Skipped") as caught:
@@ -243,7 +243,7 @@ def test_numbers_are_looked_through_in_bulk(monkeypatch):
     hashes = rng.integers(2**62, 2**64, 50_000, dtype=np.uint64).tolist()
     data = {"sketch": rng.random(50_000).tolist(), "hashes": hashes}
     monkeypatch.setattr(_reader, "MAX_STEPS", 1000)
-    assert _reader.loads_plain(_files.dump(data)) == data
+    assert _reader.loads_plain(_storage.dump(data)) == data
 
 
 NUMBERS = {

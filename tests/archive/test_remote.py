@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from sktransfer.archive import Archive, _files
+from sktransfer.archive import Archive, _storage
 from sktransfer.archive._reader import MAX_BYTES
 from sktransfer.archive._remote import Remote
 
@@ -128,7 +128,7 @@ def test_merge_and_export(address, archive, make_task, tmp_path):
 def test_export_on_a_machine_that_has_no_copy_yet(make_task, tmp_path):
     address = f"memory://{uuid.uuid4().hex}"
     Archive(address).append(make_task(id="one"))
-    shutil.rmtree(_files.archive_directory(address))
+    shutil.rmtree(_storage.archive_directory(address))
     assert Archive(address).export(tmp_path / "a.zip") == 1
 
 
@@ -136,7 +136,7 @@ def test_damaged_copy(make_task):
     """The copy is disposable: verify fetches everything anew."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
-    copied = _files.archive_directory(archive.path) / "tasks" / "one.joblib"
+    copied = _storage.archive_directory(archive.path) / "tasks" / "one.joblib"
     copied.write_bytes(b"x" * copied.stat().st_size)
     assert archive.verify() == []
     assert archive["one"].id == "one"
@@ -259,7 +259,7 @@ def test_verify_tells_of_files_that_are_too_large(elsewhere):
 def test_the_copy_may_fail(make_task, monkeypatch):
     """What counts is at the address."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
-    monkeypatch.setattr(_files, "write", failing(OSError("a disk that is read only")))
+    monkeypatch.setattr(_storage, "write", failing(OSError("a disk that is read only")))
     assert archive.append(make_task(id="one")) == "one"
     files, file = place(archive.path, "tasks/one.joblib")
     assert files.exists(file)

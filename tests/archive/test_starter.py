@@ -15,8 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from sktransfer import Archive, Space, Task, TransferSearchCV, Trial, profile, suggest
 from sktransfer.archive import RecordError, Starter
-from sktransfer.archive._starter import looks_standardised, pack
-from sktransfer.space.scaling import is_scaled
+from sktransfer.archive._starter import looks_standardized, pack
+from sktransfer.space._scaling import is_scaled
 
 SPACE = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 1e1)}
 
@@ -239,11 +239,11 @@ def test_a_table_does_not_tell_whether_it_was_scaled():
     assert is_scaled(Space.parse({"C": [1, 10]}).describe()) is None
 
 
-def test_standardised_data_are_known():
+def test_standardized_data_are_known():
     X, y = data(3)
     standard = StandardScaler().fit_transform(X)
-    assert looks_standardised(profile(standard, y)) and looks_standardised(profile(standard[::2], y[::2]))
-    assert not looks_standardised(profile(X, y)) and not looks_standardised(profile(["a", "b"]))
+    assert looks_standardized(profile(standard, y)) and looks_standardized(profile(standard[::2], y[::2]))
+    assert not looks_standardized(profile(X, y)) and not looks_standardized(profile(["a", "b"]))
 
 
 # -- damage --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from sktransfer import profile
 from sktransfer.encoders import DistributionEncoder, ManualEncoder, PairEncoder, TaskIndex
-from sktransfer.encoders.distribution import conditional_embedding
+from sktransfer.encoders._distribution import conditional_embedding
 
 
 def classes(n=60, p=4, k=3, seed=0):
@@ -236,14 +236,14 @@ def test_state_round_trip(encoder):
     with torch.no_grad():
         for weight in fitted.parameters():
             weight += 0.1
-    back = clone(encoder).from_state(fitted.state())
+    back = clone(encoder).set_state(fitted.get_state())
     np.testing.assert_array_equal(back.transform(data), fitted.transform(data))
 
 
 def test_weights_of_another_shape_are_not_taken():
     small, large = PairEncoder(size=4).fit(profiles()), PairEncoder(size=8).fit(profiles())
     before = large.transform(profiles())
-    assert not large.start_from(small.state())
+    assert not large.start_from(small.get_state())
     np.testing.assert_array_equal(large.transform(profiles()), before)
 
 

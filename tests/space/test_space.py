@@ -17,8 +17,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from sktransfer import Space
-from sktransfer._values import identity, params_identity
-from sktransfer.space.axis import UNKNOWN, Continuous, Integers, Ordered, _is_slow, is_number
+from sktransfer.space._axes import UNKNOWN, Continuous, Integers, Ordered, _is_slow, is_number
+from sktransfer.utils._values import identity, params_identity
 
 # -- two hundred random spaces ---------------------------------------------------------------------
 

@@ -87,8 +87,8 @@ def assert_speaks(surrogate, today, points=POINTS):
 def assert_copes(surrogate, past):
     """It speaks of any target, draws, compares, and all of that alike after a round trip of its state."""
     model = fit_quietly(surrogate, past)
-    back = clone(model).from_state(model.state())
-    assert_same_state(back.state(), model.state())
+    back = clone(model).set_state(model.get_state())
+    assert_same_state(back.get_state(), model.get_state())
     for today in targets():
         assert_speaks(model, today)
         posterior, again = model.posterior(today), back.posterior(today)

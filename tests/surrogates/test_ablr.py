@@ -9,14 +9,14 @@ import pytest
 import torch
 from sklearn.base import clone
 
-from sktransfer._torch import tensor
 from sktransfer.encoders import ManualEncoder, PairEncoder, TaskIndex
 from sktransfer.surrogates import ABLR, EncodedTask, make_surrogate
-from sktransfer.surrogates._blr import LinearRegression
-from sktransfer.surrogates._conditioned import Conditioned
-from sktransfer.surrogates._contexts import data_key
-from sktransfer.surrogates._past import Level
+from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.contexts import data_key
+from sktransfer.surrogates._core.linear_regression import LinearRegression
+from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates.ablr import _HeadPrior
+from sktransfer.utils._torch import tensor
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import BEST, NUMBERS, data, past_tasks, score, target
 
@@ -266,8 +266,8 @@ def test_categories_and_parameters_that_come_and_go():
 @pytest.mark.parametrize("kind", KINDS)
 def test_state_round_trip(kind):
     surrogate = quick(**KINDS[kind]).fit(past_tasks(4))
-    back = clone(surrogate).from_state(pickle.loads(pickle.dumps(surrogate.state())))
-    assert_same_state(back.state(), surrogate.state())
+    back = clone(surrogate).set_state(pickle.loads(pickle.dumps(surrogate.get_state())))
+    assert_same_state(back.get_state(), surrogate.get_state())
     assert back.task_ids == surrogate.task_ids
     for n in (0, 4):
         ours, theirs = (s.posterior(target(n)).predict(POINTS) for s in (back, surrogate))

@@ -96,7 +96,7 @@ def test_when_the_box_is_left():
 
 def test_state_round_trip_and_clone():
     box = Box(n_inside=5).fit(past_tasks(4))
-    back = clone(box).from_state(box.state())
+    back = clone(box).set_state(box.get_state())
     assert back.n_tasks_ == 4
     ours, theirs = back.region(NONE), box.region(NONE)
     np.testing.assert_array_equal([ours.low, ours.high], [theirs.low, theirs.high])

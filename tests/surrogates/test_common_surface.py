@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV
 from sktransfer.surrogates import CommonSurface, EncodedTask
-from sktransfer.surrogates._neighbour_kernel import bound, neighbour_kernel
+from sktransfer.surrogates._core.neighbor_kernel import bound, neighbor_covariance
 from tests.surrogates.alike import assert_same_belief
 from tests.surrogates.bad_input import (
     PASTS,
@@ -93,9 +93,9 @@ def test_the_bound_is_the_average_of_random_hyperplanes(d):
     assert bound(d) >= d / 2
 
 
-def test_the_neighbours_kernel_is_the_papers():
+def test_the_neighbors_kernel_is_the_papers():
     theta = torch.from_numpy(np.array([[0.1, 0.2, 1.0], [0.4, 0.6, 1.0], [0.4, 0.6, 0.0]]))
-    kernel = neighbour_kernel(theta, theta[:1], np.array([False, False, True])).numpy()[:, 0]
+    kernel = neighbor_covariance(theta, theta[:1], np.array([False, False, True])).numpy()[:, 0]
     B = np.sqrt(3)
     np.testing.assert_allclose(kernel, [1, 1 - 0.5 / B, (1 - 0.5 / B) * (1 - 1 / B)])
 
@@ -103,7 +103,7 @@ def test_the_neighbours_kernel_is_the_papers():
 def test_tasks_that_are_not_near_drop_out_exactly():
     """The process over all trials of all tasks, those far away with the mask 0, predicts the same."""
     tasks = past_tasks(6, 8)
-    model = fitted(tasks, n_neighbours=3, scale="running", guard=False)
+    model = fitted(tasks, n_neighbors=3, scale="running", guard=False)
     today = target(5)
     mean, std = model.posterior(today).predict(POINTS)
 
@@ -130,7 +130,7 @@ def test_the_nearest_tasks_are_asked():
         EncodedTask(POINTS, score(POINTS), NUMBERS, data(i, n), f"n{n}")
         for i, n in enumerate([40, 90, 400, 900])
     ]
-    model = fitted(tasks, n_neighbours=2)
+    model = fitted(tasks, n_neighbors=2)
     today = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, data(9, 80))
     np.testing.assert_allclose(model.similarity(today), [0.7, 0.7, 0, 0])
     assert model.basis(today)[1].endswith("rows, columns, classes; 30 of its 30 trials")
@@ -157,7 +157,7 @@ def test_the_past_is_factorised_once_for_a_target(kernel):
 
 
 def test_room_for_some_trials_only_is_shared_out():
-    model = fitted(past_tasks(6, 20), n_neighbours=3, max_trials=30)
+    model = fitted(past_tasks(6, 20), n_neighbors=3, max_trials=30)
     words = model.basis(target())
     assert (
         sorted(word.split("; ")[1] for word in words)
@@ -196,7 +196,7 @@ def test_the_papers_own_scale_helps_as_well(kernel):
     [
         ({"kernel": "rbf"}, "kernel='rbf' must be 'mkl' or 'sqe'"),
         ({"scale": "raw"}, "scale='raw' must be"),
-        ({"n_neighbours": 0}, "n_neighbours=0 must be at least 1"),
+        ({"n_neighbors": 0}, "n_neighbors=0 must be at least 1"),
         ({"weights": (0, 0)}, "weights="),
         ({"weights": (-1, 2)}, "weights="),
         ({"redraw": 2}, "redraw=2 must be a probability"),

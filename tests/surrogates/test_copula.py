@@ -10,9 +10,9 @@ from scipy.stats import uniform
 from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer
-from sktransfer.scores import copula
 from sktransfer.surrogates import CopulaGP, EncodedTask
-from sktransfer.surrogates._gp_core import GaussianProcess
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
+from sktransfer.utils._scores import normal_scores
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, score, search, target
 
@@ -36,7 +36,7 @@ def told(task, **changes):
 
 def test_the_prior_ranks_new_settings_as_the_past_did():
     mean, std = fitted(CopulaTS).prior(THETA)
-    assert np.corrcoef(mean, copula(score(THETA)))[0, 1] > 0.8
+    assert np.corrcoef(mean, normal_scores(score(THETA)))[0, 1] > 0.8
     assert (std > 0).all()
 
 
@@ -57,7 +57,7 @@ def test_past_metrics_and_scales_do_not_matter():
     tasks = past_tasks()
     other = [told(task, z=np.exp(3 * task.z - 20 * number)) for number, task in enumerate(tasks)]
     np.testing.assert_array_equal(fitted(CopulaTS).prior(THETA), CopulaTS().fit(other).prior(THETA))
-    few = {"transform": "standardise", "steps": 50}
+    few = {"transform": "standardize", "steps": 50}
     ours, theirs = (CopulaTS(**few).fit(each).prior(THETA)[0] for each in (tasks, other))
     assert np.abs(ours - theirs).max() > 0.01
 
@@ -68,7 +68,7 @@ def test_past_metrics_and_scales_do_not_matter():
 def test_copula_gp_is_a_process_on_the_residuals():
     surrogate, today = fitted(CopulaGP, guard=False), target(trials=8)
     mean, std = surrogate.prior(today.theta)
-    z = copula(today.z)
+    z = normal_scores(today.z)
     posterior = surrogate.posterior(today)
     r = posterior.predict.__self__._r
     assert isinstance(r, GaussianProcess)
@@ -86,7 +86,7 @@ def test_copula_gp_is_a_process_on_the_residuals():
 @BOTH
 def test_the_evidence_is_the_density_of_the_normal_scores(method):
     surrogate, today = fitted(method, guard=False), target(trials=8)
-    z, (mean, std) = copula(today.z), surrogate.prior(today.theta)
+    z, (mean, std) = normal_scores(today.z), surrogate.prior(today.theta)
     belief = surrogate._belief(today, z)
     K = np.eye(8)
     if method is CopulaGP:
@@ -161,13 +161,15 @@ def test_a_batch_spreads_out():
 def test_metrics_are_averaged_on_the_normal_scale():
     today = told(target(trials=9), metrics={"fit_time": THETA[:9, 1], "auc": THETA[:9, 0]})
     np.testing.assert_allclose(
-        CopulaTS(objective="score+time")._scores(today), (copula(today.z) + copula(-THETA[:9, 1])) / 2
+        CopulaTS(objective="score+time")._scores(today),
+        (normal_scores(today.z) + normal_scores(-THETA[:9, 1])) / 2,
     )
     np.testing.assert_allclose(
-        CopulaTS(objective=("score", "auc"))._scores(today), (copula(today.z) + copula(THETA[:9, 0])) / 2
+        CopulaTS(objective=("score", "auc"))._scores(today),
+        (normal_scores(today.z) + normal_scores(THETA[:9, 0])) / 2,
     )
     # of a task that did not measure it, the score alone
-    np.testing.assert_allclose(CopulaTS(objective=["f1"])._scores(today), copula(today.z))
+    np.testing.assert_allclose(CopulaTS(objective=["f1"])._scores(today), normal_scores(today.z))
 
 
 def test_to_fail_quickly_is_no_merit():
@@ -275,9 +277,9 @@ def test_a_category_never_seen_and_one_that_is_not_known():
 @BOTH
 def test_state_comes_back(method):
     surrogate, today = method(steps=20).fit(past_tasks(3)), target(trials=7)
-    again = clone(surrogate).from_state(surrogate.state())
+    again = clone(surrogate).set_state(surrogate.get_state())
     assert again.task_ids == ["t0", "t1", "t2"]
-    assert_same_state(again.state(), surrogate.state())
+    assert_same_state(again.get_state(), surrogate.get_state())
     assert_same_belief(again.posterior(today).predict(THETA), surrogate.posterior(today).predict(THETA))
 
 

@@ -24,7 +24,7 @@ def optimizer_of(problem, encoder, seed):
 def toy(seed):
     """Best score after three trials, and whether the three alike tasks are the most similar ones."""
     problem = toy_problem(seed)
-    optimizer = optimizer_of(problem, DistributionEncoder(standardise=False), seed)
+    optimizer = optimizer_of(problem, DistributionEncoder(standardize=False), seed)
     for _ in range(3):
         [params] = optimizer.ask()
         optimizer.tell(params, problem.score(params))

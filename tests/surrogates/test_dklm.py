@@ -10,12 +10,12 @@ import torch
 from sklearn.base import clone
 
 from benchmarks import sines
-from sktransfer.scores import raise_floor, standardise
 from sktransfer.surrogates import DKLM, EncodedTask, make_surrogate
-from sktransfer.surrogates import _deep_kernel as module
-from sktransfer.surrogates._gp_core import GaussianProcess, log_likelihood
-from sktransfer.surrogates._past import Past
-from sktransfer.surrogates._portfolio import portfolio
+from sktransfer.surrogates._core import deep_kernel as module
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess, log_likelihood
+from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.portfolio import select_portfolio
+from sktransfer.utils._scores import clip_low_outliers, standardize
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import NUMBERS, past_tasks, score, search, target
 
@@ -69,7 +69,7 @@ def test_it_is_the_gaussian_process_on_its_features(name, prior):
             x = np.maximum(x, 0) if activate_last or bias != keys[-1] else x
         return x
 
-    z, shift, scale = standardise(raise_floor(today.z))
+    z, shift, scale = standardize(clip_low_outliers(today.z))
 
     def features(theta):  # equations (4) and (5), written down once more; and the mean, with a prior
         x, seen = 2 * theta - 1, 2 * today.theta - 1
@@ -214,8 +214,8 @@ def test_a_portfolio_of_unknown_categories_is_empty():
     kind = np.array([True])
     unknown = EncodedTask(np.array([[-1.0], [-1.0]]), np.array([1.0, 2.0]), kind)
     known = EncodedTask(np.array([[-1.0], [0.5]]), np.array([2.0, 1.0]), kind)
-    assert len(portfolio(Past.of([unknown], "standardise"), 4)) == 0
-    assert portfolio(Past.of([unknown, known], "standardise"), 4).tolist() == [3]
+    assert len(select_portfolio(Past.of([unknown], "standardize"), 4)) == 0
+    assert select_portfolio(Past.of([unknown, known], "standardize"), 4).tolist() == [3]
 
 
 def test_direction_counts_for_fsbo():
@@ -313,7 +313,7 @@ def assert_finite(surrogate, today, theta=POINTS):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("scores", ["standardise", "raw"])
+@pytest.mark.parametrize("scores", ["standardize", "raw"])
 @pytest.mark.parametrize(
     "tasks",
     [
@@ -375,10 +375,10 @@ def test_bad_parameters_are_named(name, value):
 @pytest.mark.parametrize("name", NAMES)
 def test_state_round_trip(name):
     fitted = quick(name).fit(past_tasks(4, 6))
-    state = fitted.state()
+    state = fitted.get_state()
     assert all(array.dtype.kind in "biufU" for array in state.values())
-    back = quick(name).from_state(pickle.loads(pickle.dumps(state)))
-    assert_same_state(back.state(), state)
+    back = quick(name).set_state(pickle.loads(pickle.dumps(state)))
+    assert_same_state(back.get_state(), state)
     assert back.task_ids == fitted.task_ids
     np.testing.assert_array_equal(back.proposals(target())[0], fitted.proposals(target())[0])
     for today in (target(1), target(6)):

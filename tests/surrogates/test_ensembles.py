@@ -7,10 +7,11 @@ import pytest
 from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer
-from sktransfer.surrogates import RGPE, TST, Box, EncodedTask, _ensemble
-from sktransfer.surrogates import _gp_core as core
-from sktransfer.surrogates._past import Past
-from sktransfer.surrogates._task_gps import TaskGPs, fit_tasks, most_telling, padded
+from sktransfer.surrogates import RGPE, TST, Box, EncodedTask
+from sktransfer.surrogates._core import gaussian_process as core
+from sktransfer.surrogates._core import task_processes
+from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs, fit_tasks, most_telling, padded
 from sktransfer.surrogates.gp import default_priors
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, score, target
@@ -32,7 +33,7 @@ def lengths(*sizes, d=2, seed=0):
 
 
 def processes(tasks):
-    past = Past.of(tasks, "standardise")
+    past = Past.of(tasks, "standardize")
     theta, z, real = padded(past, most_telling(past, 60))
     h = fit_tasks(theta, z, real, past.categorical, "matern52")
     return past, h, TaskGPs(theta, z, real, h, past.categorical, "matern52")
@@ -136,8 +137,8 @@ def test_any_past_and_any_trials_give_a_finite_belief(surrogate, past):
         mean, std = posterior.predict(POINTS)
         assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
         assert np.isfinite(posterior.sample(POINTS, 3, np.random.default_rng(0))).all()
-    back, today = clone(surrogate).from_state(fitted.state()), TARGETS["some"]
-    assert_same_state(back.state(), fitted.state())
+    back, today = clone(surrogate).set_state(fitted.get_state()), TARGETS["some"]
+    assert_same_state(back.get_state(), fitted.get_state())
     assert_same_belief(predicted(fitted, today), predicted(back, today))
     if fitted.similarity(today) is not None:
         alike = fitted.similarity(today)
@@ -228,7 +229,7 @@ def test_what_was_fitted_before_is_kept(surrogate, monkeypatch):
         counts.append(len(theta))
         return fit_tasks(theta, *rest)
 
-    monkeypatch.setattr(_ensemble, "fit_tasks", counting)
+    monkeypatch.setattr(task_processes, "fit_tasks", counting)
     first = clone(surrogate).fit(tasks[:5])
     longer = EncodedTask(np.vstack([tasks[0].theta, [[0.5, 0.5]]]), np.append(tasks[0].z, 0.5), NUMBERS)
     second = clone(surrogate).fit([longer, *tasks[1:]], warm_from=first)

@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.encoders import DistributionEncoder, ManualEncoder, PairEncoder, TaskIndex
 from sktransfer.surrogates import DistBLR, DistGP, EncodedTask, make_surrogate
-from sktransfer.surrogates._conditioned import Conditioned
-from sktransfer.surrogates._past import Level, Past
+from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.past_trials import Level, Past
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 
 NAMES = ["dist-gp", "dist-blr", "manual-gp", "manual-blr", "multi-gp", "multi-blr"]
@@ -172,7 +172,7 @@ def test_one_past_task_with_absurd_scores_does_not_decide_where_a_new_one_is_exp
     theta, number = rng.random((8, 1)), np.array([False])
     tasks = [EncodedTask(theta, 0.5 + 0.01 * n + 0.1 * theta[:, 0], number, id=f"{n}") for n in range(6)]
     absurd = EncodedTask(theta, -400 - 100 * theta[:, 0], number, id="absurd")
-    found = Past.of([*tasks, absurd], "standardise").level(np.ones(7), np.ones(7, dtype=bool), np.empty(0))
+    found = Past.of([*tasks, absurd], "standardize").level(np.ones(7), np.ones(7, dtype=bool), np.empty(0))
     assert found.shift == pytest.approx(0.58, abs=0.1)
     assert found.shift_std < 1
     assert found.log_scale_std > 0.6  # a much larger scale has been seen
@@ -182,7 +182,7 @@ def test_the_level_of_one_similar_task_is_not_taken_for_certain():
     theta, number = np.random.default_rng(0).random((8, 1)), np.array([False])
     tasks = [EncodedTask(theta, 10 * n + theta[:, 0], number, id=f"{n}") for n in range(8)]
     alike = np.eye(8)[3]
-    found = Past.of(tasks, "standardise").level(alike, np.ones(8, dtype=bool), np.empty(0))
+    found = Past.of(tasks, "standardize").level(alike, np.ones(8, dtype=bool), np.empty(0))
     assert found.shift == pytest.approx(30.5, abs=1)
     assert found.shift_std > 1  # the others are tens apart
 
@@ -243,11 +243,11 @@ def test_a_misleading_archive_is_overcome(name, how):
 def test_results_and_direction_count(name):
     theta = np.random.default_rng(1).random((200, 2))
 
-    def favourite(tasks):
+    def favorite(tasks):
         posterior = quick(name).fit(tasks).posterior(target(trials=1))
         return theta[np.argmax(posterior.predict(theta)[0])]
 
-    right, wrong = favourite(past_tasks()), favourite(past_tasks(sign=-1.0))
+    right, wrong = favorite(past_tasks()), favorite(past_tasks(sign=-1.0))
     assert np.abs(right - wrong).max() > 0.1
 
 
@@ -309,7 +309,7 @@ def test_odd_tasks_do_no_harm(name, with_others, task):
     surrogate = quick(name, 5).fit([task, *(past_tasks(3, 5) if with_others else [])])
     for today in (target(), target(trials=2), odd([np.nan, 0.3], None), odd([0.5, 0.5], data(0.1))):
         posterior = surrogate.posterior(today)
-        if posterior is None:  # nothing to learn from yet: the optimiser fills the space
+        if posterior is None:  # nothing to learn from yet: the optimizer fills the space
             assert surrogate.n_initial_ == 4
             continue
         mean, std = posterior.predict(np.random.default_rng(0).random((6, 2)))
@@ -351,7 +351,7 @@ def test_bad_parameters_are_named(bad):
 
 
 def test_thinning_keeps_the_best_and_spreads():
-    past = Past.of(past_tasks(2, 30), "standardise")
+    past = Past.of(past_tasks(2, 30), "standardize")
     rank = past.spread_order(np.ones(2))
     for task in range(2):
         rows = np.flatnonzero(past.owner == task)
@@ -387,10 +387,10 @@ def test_thinning_prefers_similar_tasks_and_changes_little():
 @pytest.mark.parametrize("kind", [DistGP, DistBLR])
 def test_state_round_trip(kind, encoder):
     fitted = kind(encoder, steps=5).fit(past_tasks(4, 6, keep="sample"))
-    state = fitted.state()
+    state = fitted.get_state()
     assert all(array.dtype.kind in "biufU" for array in state.values())
-    back = kind(encoder, steps=5).from_state(pickle.loads(pickle.dumps(state)))
-    assert_same_state(back.state(), state)
+    back = kind(encoder, steps=5).set_state(pickle.loads(pickle.dumps(state)))
+    assert_same_state(back.get_state(), state)
     points = np.random.default_rng(1).random((5, 2))
     for today in (target(), target(trials=3)):
         assert_same_belief(back.similarity(today), fitted.similarity(today))

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from sktransfer.surrogates import EncodedTask, SCoT
-from sktransfer.surrogates.scot import _places, _Trials
+from sktransfer.surrogates.reference.scot import _places, _Trials
 from tests.surrogates.bad_input import (
     PASTS,
     POINTS,

@@ -8,7 +8,7 @@ from scipy.stats import uniform
 from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer
-from sktransfer.profile import profile
+from sktransfer.dataset import profile
 from sktransfer.surrogates import GP, REGISTRY, EncodedTask, Random, WarmStart, make_surrogate
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 
@@ -93,8 +93,8 @@ def test_scale_and_shift_of_the_scores_do_not_matter():
 def test_state_round_trip(surrogate):
     past, target = encoded(8, 1, id="past"), encoded(6)
     fitted = surrogate.fit([past])
-    back = clone(surrogate).from_state(pickle.loads(pickle.dumps(fitted.state())))
-    assert_same_state(back.state(), fitted.state())
+    back = clone(surrogate).set_state(pickle.loads(pickle.dumps(fitted.get_state())))
+    assert_same_state(back.get_state(), fitted.get_state())
     assert back.proposals(target)[1] == fitted.proposals(target)[1]
     np.testing.assert_array_equal(back.proposals(target)[0], fitted.proposals(target)[0])
     if fitted.posterior(target) is not None:

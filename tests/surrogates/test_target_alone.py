@@ -34,11 +34,11 @@ def test_results_and_direction_count(name):
     grid, own = np.random.default_rng(1).random((200, 2)), target(20)
     turned = EncodedTask(own.theta, -own.z, NUMBERS)
 
-    def favourite(task):
+    def favorite(task):
         return grid[make_surrogate(name).fit([]).posterior(task).predict(grid)[0].argmax()]
 
-    assert score(favourite(own)) > 0.9
-    assert score(favourite(turned)) < 0.3
+    assert score(favorite(own)) > 0.9
+    assert score(favorite(turned)) < 0.3
 
 
 @names
@@ -105,7 +105,7 @@ def test_scale_and_shift_of_the_scores_do_not_matter(surrogate):
 def test_the_belief_depends_on_the_trials_alone(surrogate):
     first = surrogate.fit([]).posterior(target(6)).predict(POINTS)
     surrogate.posterior(target(9, seed=3))
-    back = clone(surrogate).from_state(pickle.loads(pickle.dumps(surrogate.state())))
+    back = clone(surrogate).set_state(pickle.loads(pickle.dumps(surrogate.get_state())))
     for again in (surrogate, back):
         assert_same_belief(again.posterior(target(6)).predict(POINTS), first)
 

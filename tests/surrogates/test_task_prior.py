@@ -7,11 +7,11 @@ import pytest
 from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer, profile
-from sktransfer._run_parts import what_is_heard
+from sktransfer.model_selection._run_parts import what_is_heard
 from sktransfer.surrogates import EncodedTask, TaskPrior
-from sktransfer.surrogates._foretelling import UNTRIED, deviations, kernel_weights
-from sktransfer.surrogates._guarded import Guarded
-from sktransfer.surrogates._metric import feature_weights
+from sktransfer.surrogates._core.feature_weights import fit_feature_weights
+from sktransfer.surrogates._core.leave_one_out import UNTRIED, deviations, kernel_weights
+from sktransfer.surrogates._core.model_averaging import Guarded
 from sktransfer.surrogates.task_prior import _Prior
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import SPACE
@@ -116,7 +116,7 @@ def test_past_scores_that_look_like_noise_are_left_alone():
     assert set(model.basis(target())) == {"left out: past scores look like noise"}
     expected = model.alone_.posterior(target(n=6)).predict(GRID)
     assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
-    back = clone(model).from_state(model.state())
+    back = clone(model).set_state(model.get_state())
     assert not back.similarity(target(n=6)).any()
 
 
@@ -206,10 +206,10 @@ def test_features_that_go_with_the_best_setting_count_more():
     rng = np.random.default_rng(1)
     features = rng.random((20, 3))
     functions = np.array([bump(GRID, (f, 0.5)) for f in features[:, 1]])
-    weights = feature_weights(features, functions)
+    weights = fit_feature_weights(features, functions)
     assert weights[1] > 2 * max(weights[0], weights[2]) > 0
-    np.testing.assert_array_equal(feature_weights(features[:4], functions[:4]), 1)  # too few to tell
-    np.testing.assert_array_equal(feature_weights(features, functions * 0), 1)  # nothing to tell
+    np.testing.assert_array_equal(fit_feature_weights(features[:4], functions[:4]), 1)  # too few to tell
+    np.testing.assert_array_equal(fit_feature_weights(features, functions * 0), 1)  # nothing to tell
 
 
 def test_the_second_trial_serves_the_tasks_that_the_first_did_not():
@@ -270,8 +270,8 @@ def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
 
 def test_state_round_trip():
     model = TaskPrior().fit([task((0.3, 0.6), data=SMALL), task((0.4, 0.5), data=LARGE), task((0.6, 0.5))])
-    again = clone(model).from_state(model.state())
-    assert_same_state(again.state(), model.state())
+    again = clone(model).set_state(model.get_state())
+    assert_same_state(again.get_state(), model.get_state())
     for seen in (target(data=SMALL), target(n=5, data=LARGE)):
         assert_same_belief(again.posterior(seen).predict(GRID), model.posterior(seen).predict(GRID))
 

@@ -41,7 +41,7 @@ def test_a_misleading_archive_is_overcome(name, how):
 def test_results_and_direction_count(name):
     theta = np.random.default_rng(1).random((200, 2))
 
-    def favourite(tasks):
+    def favorite(tasks):
         surrogate, today = make_surrogate(name).fit(tasks), target(trials=2)
         if len(wishes := surrogate.proposals(target())[0]):  # a kernel has no direction, first trials have
             return wishes[0]
@@ -49,6 +49,6 @@ def test_results_and_direction_count(name):
         inside = theta if region is None else theta[region.contains(theta)]
         return inside[np.argmax(surrogate.posterior(today).predict(inside)[0])]
 
-    right, wrong = favourite(past_tasks()), favourite(past_tasks(sign=-1.0))
+    right, wrong = favorite(past_tasks()), favorite(past_tasks(sign=-1.0))
     assert np.abs(right - wrong).max() > 0.1
     assert score(right) > score(wrong)

@@ -1,0 +1,5 @@
+"""What is known of a data set: (X, y) -> `DatasetProfile`."""
+
+from sktransfer.dataset._profile import DatasetProfile, check_keep, profile
+
+__all__ = ["DatasetProfile", "check_keep", "profile"]

@@ -1,0 +1,63 @@
+"""`TaskIndex`: a free vector for each task, nothing of its data (multiGP, multiBLR of Law et al. 2019).
+
+The task's number in place of psi(D), as one-hot times a learned matrix: which tasks are alike is learned
+from their trials alone. A new task has no vector until it has trials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from sktransfer.encoders._base import Encoder
+from sktransfer.utils._torch import tensor
+
+
+class TaskIndex(Encoder):
+    """A learned vector for each past task; a new task's is found from its own trials.
+
+    Parameters
+    ----------
+    size : int
+        Numbers in a vector.
+    random_state : int
+        Seed of the first vectors.
+
+    Examples
+    --------
+    >>> TaskIndex(size=2).fit([None, None, None]).transform([0, 1, 2]).shape
+    (3, 2)
+    """
+
+    needs_trials = True
+
+    def __init__(self, size: int = 4, random_state: int = 0):
+        self.size = size
+        self.random_state = random_state
+
+    def fit(self, profiles: Sequence[Any]) -> TaskIndex:
+        self.restore({"n": np.array(len(profiles))})
+        return self
+
+    def constants(self) -> dict[str, np.ndarray]:
+        return {"n": np.array(len(self.vectors_))}
+
+    def restore(self, constants: dict[str, np.ndarray]) -> None:
+        rng = np.random.default_rng(self.random_state)
+        self.vectors_ = tensor(rng.standard_normal((int(constants["n"]), self.size))).requires_grad_(True)
+
+    def scalars(self) -> dict[str, torch.Tensor]:
+        return {"vectors": self.vectors_}
+
+    def read(self, profile: Any) -> int | None:
+        """The number of a past task; anything else is a task that is not known yet."""
+        return profile if isinstance(profile, int) else None
+
+    def embed(self, inputs: Sequence[Any], rng: np.random.Generator | None = None) -> torch.Tensor:
+        return self.vectors_[list(inputs)]
+
+    def basis(self, profile: Any) -> str:
+        return "trials alone"

@@ -1,0 +1,17 @@
+"""`Random`: no model, every trial drawn at random. The baseline everything is measured against."""
+
+from __future__ import annotations
+
+from sktransfer.surrogates.base import Surrogate
+
+
+class Random(Surrogate):
+    """Random search: the optimizer draws each trial from the space's own distributions.
+
+    Examples
+    --------
+    >>> from sktransfer import TransferOptimizer
+    >>> optimizer = TransferOptimizer({"C": [1, 2, 3]}, surrogate="random", random_state=0)
+    >>> len(optimizer.ask(2))
+    2
+    """

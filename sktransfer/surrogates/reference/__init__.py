@@ -1,0 +1,1 @@
+"""Methods kept for comparison; the papers compare with them."""

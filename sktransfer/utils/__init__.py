@@ -1,0 +1,1 @@
+"""Tools that know nothing of the other folders of this package."""

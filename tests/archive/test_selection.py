@@ -1,0 +1,265 @@
+"""What may speak: the same estimator, a parameter in common, a success, and no row of today's data."""
+
+import numpy as np
+import pytest
+from scipy.stats import loguniform
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from sktransfer.archive import Archive, Selection
+from sktransfer.dataset import DatasetProfile, profile
+from sktransfer.space import Space
+
+SVC_SPACE = Space.parse({"C": loguniform(1e-3, 1e3), "gamma": [0.1, 1.0]}, SVC())
+
+
+def ids(selection):
+    return [task.id for task in selection.tasks]
+
+
+def reasons(selection):
+    return {task.id: reason for task, reason in selection.refused}
+
+
+def data(seed, n=400):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, 5)), rng.integers(0, 2, size=n)
+
+
+@pytest.fixture
+def fill(archive, make_task):
+    """Append tasks, one for each keyword: its id and the keywords of `make_task`."""
+
+    def fill(**tasks):
+        for id, facts in tasks.items():
+            archive.append(make_task(id=id, **facts))
+        return archive
+
+    return fill
+
+
+@pytest.fixture
+def estimators(fill):
+    return fill(
+        bare={},
+        bare_other={"space": {"alpha": [1.0]}, "trials": [({"alpha": 1.0}, 0.5)]},
+        forest={
+            "space": {"max_depth": [1, 2]},
+            "trials": [({"max_depth": 1}, 0.5)],
+            "estimator": RandomForestClassifier(),
+        },
+        logistic={"estimator": LogisticRegression()},
+        other_parameter={"space": {"degree": [2]}, "trials": [({"degree": 2}, 0.5)], "estimator": SVC()},
+        pipeline={
+            "space": {"svc__C": [1.0]},
+            "trials": [({"svc__C": 1.0}, 0.5)],
+            "estimator": make_pipeline(StandardScaler(), SVC()),
+        },
+        svc={"estimator": SVC(), "metrics": ["neg_log_loss"]},
+    )
+
+
+@pytest.mark.parametrize("space", [SVC_SPACE, SVC_SPACE.describe()], ids=["space", "description"])
+def test_same_estimator_and_a_parameter_in_common(estimators, space):
+    selection = estimators.select(space)
+    assert isinstance(selection, Selection)
+    assert ids(selection) == ["bare", "pipeline", "svc"]
+    assert reasons(selection) == {
+        "bare_other": "no parameter in common",
+        "forest": "another estimator: RandomForestClassifier",
+        "logistic": "another estimator: LogisticRegression",
+        "other_parameter": "no parameter in common",
+    }
+
+
+def test_a_space_without_an_estimator_goes_by_declared_names(estimators):
+    selection = estimators.select(Space.parse({"C": [1.0, 2.0]}))
+    assert ids(selection) == ["bare", "logistic", "svc"]
+    assert set(reasons(selection).values()) == {"no parameter in common"}
+
+
+def test_declared_names_do_not_count_between_known_estimators(fill):
+    """Two steps called clf: the name is the same, the parameter is not."""
+    scaled = make_pipeline(StandardScaler(), SVC())
+    archive = fill(
+        past={"space": {"svc__C": [1.0]}, "trials": [({"svc__C": 1.0}, 0.5)], "estimator": scaled},
+    )
+    today = Space.parse({"svc__degree": [2, 3]}, scaled).describe()
+    today["canonical"] = {"svc__C": "SVC.degree"}
+    assert reasons(archive.select(today)) == {"past": "no parameter in common"}
+
+
+def test_one_predictor_in_common_is_enough(fill):
+    pipeline = make_pipeline(StandardScaler(), SVC())
+    several = {"svc": [SVC(), LogisticRegression()], "svc__C": [1.0, 2.0]}
+    trials = [({"svc": SVC(), "svc__C": 1.0}, 0.5)]
+    archive = fill(past={"space": several, "trials": trials, "estimator": pipeline})
+    assert archive["past"].space["predictors"] == ["LogisticRegression", "SVC"]
+    assert ids(archive.select(Space.parse(several, pipeline))) == ["past"]
+    forest = Space.parse({"max_depth": [1]}, RandomForestClassifier())
+    assert reasons(archive.select(forest)) == {"past": "another estimator: LogisticRegression, SVC"}
+
+
+def test_no_space_asks_for_no_estimator(estimators):
+    assert ids(estimators.select()) == [task.id for task in estimators]
+
+
+def test_no_success(fill):
+    archive = fill(failed={"trials": [({"C": 1.0}, float("nan"))]}, mixed={}, nothing={"trials": []})
+    for space in (None, Space.parse({"C": [1.0, 2.0]})):
+        selection = archive.select(space)
+        assert ids(selection) == ["mixed"]
+        assert reasons(selection) == {"failed": "no successful trial", "nothing": "no successful trial"}
+
+
+def test_a_dict_that_is_no_description(archive):
+    with pytest.raises(ValueError, match=r"Space\.parse"):
+        archive.select({"C": [1.0, 2.0]})
+
+
+# -- shared rows ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rows(fill):
+    X, y = data(0)
+    return fill(
+        other={"profile": profile(*data(1))},
+        quarter={"profile": profile(X[:100], y[:100])},
+        same={"profile": profile(X, y)},
+        three_quarters={"profile": profile(np.vstack([X[:300], data(2, 100)[0]]), y)},
+        unknown={"profile": None},
+    )
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_shared_rows(rows, plain):
+    today = profile(*data(0))
+    selection = rows.select(profile=today.to_dict() if plain else today)
+    assert ids(selection) == ["other", "unknown"]
+    assert reasons(selection) == {
+        "quarter": "shares rows with these data (about 100 %)",
+        "same": "shares rows with these data (about 100 %)",
+        "three_quarters": "shares rows with these data (about 75 %)",
+    }
+
+
+def test_folds_do_not_learn_from_each_other(rows):
+    X, y = data(0)
+    fold = np.arange(400) % 5 != 0
+    selection = rows.select(profile=profile(X[fold], y[fold]))
+    assert ids(selection) == ["other", "unknown"]
+
+
+def test_any_of_several_profiles_refuses(rows):
+    selection = rows.select(profile=[profile(*data(3)), profile(*data(1)).to_dict()])
+    assert list(reasons(selection)) == ["other"]
+    assert ids(rows.select(profile=(profile(*data(3)),))) == [task.id for task in rows]
+    assert ids(rows.select(profile=[])) == [task.id for task in rows]
+
+
+def test_threshold(rows):
+    today = profile(*data(0))
+    assert ids(rows.select(profile=today, overlap=0.8)) == ["other", "three_quarters", "unknown"]
+    X, y = data(0)
+    few = profile(np.vstack([X[:4], data(4, 396)[0]]), y)
+    assert "same" in reasons(rows.select(profile=few))  # 4 of 400 are the 1 % that is too much
+    assert "same" not in reasons(rows.select(profile=few, overlap=0.011))
+
+
+def test_overlap_may_be_allowed(rows):
+    selection = rows.select(profile=profile(*data(0)), overlap="allow")
+    assert ids(selection) == [task.id for task in rows]
+    assert selection.refused == ()
+
+
+def test_no_profile_today(rows):
+    assert ids(rows.select()) == [task.id for task in rows]
+
+
+def test_the_archive_says_what_is_too_much(rows):
+    X, y = data(0)
+    one_row = profile(np.vstack([X[:1], data(4, 399)[0]]), y)
+    for overlap, heard in [("exclude", True), (0, False), (1.0, True), ("allow", True), (0.0025, False)]:
+        opened = Archive(rows.path, overlap=overlap)
+        assert ("same" in ids(opened.select(profile=one_row))) is heard
+    assert ids(Archive(rows.path, overlap="allow").select(profile=profile(X, y))) == [t.id for t in rows]
+    assert ids(Archive(rows.path, overlap=1).select(profile=profile(X, y))) == [
+        "other",
+        "three_quarters",
+        "unknown",
+    ]
+    refused = reasons(Archive(rows.path, overlap="allow").select(profile=profile(X, y), overlap="exclude"))
+    assert "same" in refused
+
+
+@pytest.mark.parametrize("overlap", ["yes", -0.1, 1.5, True, float("nan"), [1]])
+def test_wrong_overlap(archive, overlap):
+    with pytest.raises(ValueError, match=r"overlap must be 'exclude', 'allow' or a number in \[0, 1\]"):
+        archive.select(overlap=overlap)
+
+
+def test_of_a_search_that_was_continued_the_longest_counts(fill, make_task):
+    """Two stages of one search would count its trials twice."""
+    short, long = [({"C": 1.0}, 0.9)], [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.8)]
+    archive = fill(
+        a={"trials": short},
+        b={"trials": long, "resume": {"continues": ["a", "gone", 3]}},
+        c={"trials": short, "resume": {"continues": ["b"]}},
+        d={"trials": short, "resume": {"continues": "nonsense"}},
+    )
+    assert reasons(archive.select()) == {"a": "continued in b", "c": "continues b, which has more trials"}
+    assert ids(archive.select()) == ["b", "d"]
+
+
+STRANGE = [
+    {},
+    {"kind": "x", "n_rows": 3, "fingerprint": "no"},
+    {"kind": "x", "n_rows": 1, "n_distinct": "many"},
+    {"kind": "x", "n_rows": 1, "fingerprint": [1], "n_distinct": 1, "meta_features": {"log_rows": "five"}},
+]
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_a_profile_that_cannot_be_read_is_refused(fill, strange):
+    """Whose rows it saw nobody can tell; the others still speak."""
+    archive = fill(good={"profile": profile(*data(1))}, strange={"profile": strange})
+    selection = archive.select(profile=profile(*data(0)))
+    assert ids(selection) == ["good"]
+    assert any(words in reasons(selection)["strange"] for words in ("cannot be read", "rows are not known"))
+
+
+class Opaque:
+    """Nothing tells one from another."""
+
+
+def test_rows_that_cannot_be_compared_are_refused(fill):
+    opaque = profile([Opaque() for _ in range(20)])
+    assert not len(opaque.fingerprint)
+    archive = fill(known={"profile": profile(*data(1))}, opaque={"profile": opaque}, bare={})
+    assert ids(archive.select(profile=profile(*data(0)))) == ["bare", "known"]
+    assert "not known" in reasons(archive.select(profile=profile(*data(0))))["opaque"]
+    assert ids(archive.select(profile=opaque)) == ["bare"]
+
+
+def test_the_data_around_count(fill):
+    """Two halves of one table share no row; what both were taken from tells that they belong together."""
+    X, y = data(0)
+    halves = [profile(X[half], y[half], enclosing=[X]) for half in (slice(200), slice(200, 400))]
+    alone = profile(X[:200], y[:200])
+    archive = fill(half={"profile": halves[0]}, alone={"profile": alone})
+    assert ids(archive.select(profile=profile(X[200:], y[200:]))) == ["alone"]
+    assert ids(archive.select(profile=halves[1])) == []
+    # behind a scaler that differs from fold to fold
+    scaled = [profile(X[h] * f, y[h], enclosing=[X]) for h, f in ((slice(300), 2.0), (slice(100, 400), 3.0))]
+    archive = fill(scaled={"profile": scaled[0]})
+    assert "scaled" in reasons(archive.select(profile=scaled[1]))
+
+
+def test_profiles_survive_the_record(rows):
+    X, y = data(0)
+    back = DatasetProfile.from_dict(rows["same"].profile)
+    np.testing.assert_array_equal(back.fingerprint, profile(X, y).fingerprint)

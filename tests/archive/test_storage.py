@@ -1,0 +1,240 @@
+"""On disk: where an archive is, records that are there as a whole or not at all, and each parsed once."""
+
+import multiprocessing
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import joblib
+import pytest
+
+from sktransfer.archive import Archive, _reader, _storage
+
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes start quickly only by fork")
+
+
+def start(function, *arguments):
+    """Run `function` in a process of its own."""
+    process = multiprocessing.get_context("fork").Process(target=function, args=arguments)
+    process.start()
+    return process
+
+
+# -- where it is ---------------------------------------------------------------------------------
+
+
+def test_auto_is_resolved_when_used(monkeypatch, tmp_path, make_task):
+    archive = Archive()
+    monkeypatch.setenv("SKTRANSFER_ARCHIVE", str(tmp_path / "later"))
+    id = archive.append(make_task())
+    assert (tmp_path / "later" / "tasks" / f"{id}.joblib").is_file()
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "value", "expected"),
+    [
+        ("linux", "XDG_DATA_HOME", "{tmp}/xdg", "{tmp}/xdg"),
+        ("linux", "XDG_DATA_HOME", "relative", "{tmp}/.local/share"),
+        ("linux", "XDG_DATA_HOME", None, "{tmp}/.local/share"),
+        ("darwin", "XDG_DATA_HOME", "{tmp}/xdg", "{tmp}/Library/Application Support"),
+        ("win32", "LOCALAPPDATA", "{tmp}/local", "{tmp}/local"),
+        ("win32", "LOCALAPPDATA", None, "{tmp}/AppData/Local"),
+    ],
+)
+@pytest.mark.parametrize("unset", [True, False])
+def test_user_data_directory(monkeypatch, tmp_path, platform, variable, value, expected, unset):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    if unset:
+        monkeypatch.delenv("SKTRANSFER_ARCHIVE")
+    else:
+        monkeypatch.setenv("SKTRANSFER_ARCHIVE", "")
+    monkeypatch.delenv(variable, raising=False)
+    if value is not None:
+        monkeypatch.setenv(variable, value.format(tmp=tmp_path))
+    found = _storage.archive_directory("auto")
+    assert found == Path(expected.format(tmp=tmp_path)) / "sktransfer" / "archive"
+
+
+def test_tilde(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert _storage.archive_directory("~/past") == tmp_path / "past"
+
+
+def test_a_file_as_path(tmp_path, make_task):
+    file = tmp_path / "file"
+    file.write_text("not a directory")
+    archive = Archive(file)
+    for use in (len, list, lambda a: a.append(make_task()), lambda a: a["x"], lambda a: a.select()):
+        with pytest.raises(NotADirectoryError, match=r"An archive is a directory.*give another path.*file"):
+            use(archive)
+    assert file.read_text() == "not a directory"
+
+
+# -- whole or not at all -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
+def test_writer_stopped_before_the_rename(archive, make_task, monkeypatch, error):
+    def stop(*_):
+        assert [file.suffix for file in (archive.path / "tasks").iterdir()] == [".tmp"]
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "link", stop)
+        patch.setattr(os, "replace", stop)
+        with pytest.raises(type(error)):
+            archive.append(make_task(id="one"))
+    assert list((archive.path / "tasks").iterdir()) == []
+    assert archive.append(make_task(id="one")) == "one"
+
+
+def append_and_die(archive, task):
+    os.link = lambda *_: os._exit(9)
+    archive.append(task)
+
+
+@needs_fork
+def test_writer_killed_before_the_rename(archive, make_task):
+    """A process that ends at once cannot clean up; what it leaves does not count."""
+    process = start(append_and_die, archive, make_task(id="one"))
+    process.join()
+    assert process.exitcode == 9
+    left = list((archive.path / "tasks").iterdir())
+    assert len(left) == 1
+    assert left[0].name.startswith(".one.")
+    assert (len(archive), list(archive), "one" in archive) == (0, [], False)
+    archive.append(make_task(id="one"))
+    assert len(archive) == 1
+
+
+def test_data_are_safe_before_the_name_is_there(archive, make_task, monkeypatch):
+    calls = []
+    fsync, link = os.fsync, os.link
+    monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), fsync(file)))
+    monkeypatch.setattr(os, "link", lambda *names: (calls.append("link"), link(*names)))
+    archive.append(make_task())
+    assert calls[:2] == ["fsync", "link"]
+    if os.name == "posix":
+        assert calls == ["fsync", "link", "fsync"]  # the second for the directory
+
+
+def test_directory_that_cannot_be_written(archive, make_task, monkeypatch):
+    archive.append(make_task(id="one"))
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(PermissionError, match=r"cannot be written.*another path"):
+        archive.append(make_task(id="two"))
+    monkeypatch.undo()
+    assert [task.id for task in archive] == ["one"]
+
+
+def append_all(archive, tasks, barrier):
+    barrier.wait()
+    for task in tasks:
+        archive.append(task)
+
+
+@needs_fork
+def test_many_writers_and_a_reader(archive, make_task):
+    tasks = [make_task(trials=[({"C": 1.0}, n)] * 50) for n in range(100)]
+    barrier = multiprocessing.get_context("fork").Barrier(4)
+    writers = [start(append_all, archive, tasks[n::4], barrier) for n in range(4)]
+    seen = set()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # no moment at which a record is there and not whole
+        while any(writer.is_alive() for writer in writers):
+            seen.add(sum(len(task.trials) == 50 for task in archive))
+            time.sleep(0.005)
+    assert [writer.exitcode for writer in writers] == [0] * 4
+    assert len(seen) > 1, "nothing was read while they wrote"
+    assert list(archive) == sorted(tasks, key=lambda task: task.id)
+
+
+# -- memory of the process -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Names of the files that were really read."""
+    names = []
+    read = _reader._read_plain
+    monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+
+    def noted(path, facts):
+        names.append(path.stem)
+        return read(path, facts)
+
+    monkeypatch.setattr(_reader, "_read_plain", noted)
+    return names
+
+
+def test_a_record_is_parsed_once(archive, make_task, reads):
+    for id in "abc":
+        archive.append(make_task(id=id))
+    assert list(archive) == list(Archive(str(archive.path)))
+    assert reads == ["a", "b", "c"]
+
+
+def test_a_changed_file_is_parsed_again(archive, make_task, reads):
+    archive.append(make_task(id="one"))
+    file = archive.path / "tasks" / "one.joblib"
+    before = archive["one"]
+    file.write_bytes(_storage.dump(joblib.load(file) | {"created": "2000-01-01T00:00:00+00:00"}))
+    os.utime(file, ns=(0, 0))
+    assert archive["one"].created == "2000-01-01T00:00:00+00:00" != before.created
+    assert reads == ["one", "one"]
+
+
+@pytest.mark.parametrize(("limit", "value"), [("CACHED_RECORDS", 2), ("CACHED_BYTES", 1500)])
+def test_the_memory_is_bounded(archive, make_task, reads, monkeypatch, limit, value):
+    monkeypatch.setattr(_reader, limit, value)
+    for id in "abcde":
+        archive.append(make_task(id=id))
+    assert len(list(archive)) == 5
+    assert 1 <= len(_reader._cache.tasks) <= 2
+    assert _reader._cache.n_bytes == sum(key[1] for key in _reader._cache.tasks)
+
+
+# -- many writers --------------------------------------------------------------------------------
+
+
+def append_with_a_clock(archive, make_task, n, hours, barrier):
+    """Append `n` tasks, on a machine whose clock is some hours ahead or behind."""
+    from datetime import UTC, datetime, timedelta
+
+    from sktransfer import task as task_module
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime.now(UTC) + timedelta(hours=hours)
+
+    task_module.datetime = Clock
+    barrier.wait()
+    for _ in range(n):
+        archive.append(make_task())
+
+
+@needs_fork
+def test_sixteen_writers_whose_clocks_disagree(archive, make_task):
+    barrier = multiprocessing.get_context("fork").Barrier(16)
+    writers = [
+        start(append_with_a_clock, archive, make_task, 50, hours, barrier) for hours in range(-80, 80, 10)
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        while any(writer.is_alive() for writer in writers):
+            list(archive)
+            archive.select()
+    assert [writer.exitcode for writer in writers] == [0] * 16
+    assert len(archive) == len({task.id for task in archive}) == 800
+    assert len({task.created[:13] for task in archive}) >= 16
+    assert archive.verify() == []
+    assert not [file for file in (archive.path / "tasks").iterdir() if file.suffix == ".tmp"]

@@ -1,0 +1,262 @@
+"""The Gaussian process against scikit-learn's, against finite differences, and against itself."""
+
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
+from threadpoolctl import threadpool_info
+
+from sktransfer.surrogates._core import gaussian_process as core
+from sktransfer.surrogates._core.kernels import kernel_matrix
+from sktransfer.surrogates.gp import default_priors
+from sktransfer.utils._threads import single_threaded
+from sktransfer.utils._torch import torch_context
+
+REFERENCE = {
+    "se": RBF,
+    "matern32": lambda length_scale: Matern(length_scale, nu=1.5),
+    "matern52": lambda length_scale: Matern(length_scale, nu=2.5),
+}
+
+
+def data(n, d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.random((n, d))
+    return X, np.sin(5 * X).sum(axis=1) + 0.1 * rng.standard_normal(n), rng
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 2), (40, 6)])
+def test_posterior_equals_scikit_learns(kernel, n, d):
+    X, z, rng = data(n, d)
+    lengthscales, signal, noise = rng.uniform(0.2, 2, d), 1.7, 0.03
+    process = core.GaussianProcess(
+        X, z, np.log([*lengthscales, signal, noise]), np.zeros(d, dtype=bool), kernel=kernel
+    )
+    noise += core._JITTER
+    reference = GaussianProcessRegressor(
+        ConstantKernel(signal) * REFERENCE[kernel](lengthscales) + WhiteKernel(noise), optimizer=None, alpha=0
+    ).fit(X, z)
+    points = rng.random((50, d))
+    mean, std = process.predict(points)
+    their_mean, their_std = reference.predict(points, return_std=True)
+    np.testing.assert_allclose(mean, their_mean, atol=1e-8)
+    # theirs is the variance of a new observation, ours that of the function
+    np.testing.assert_allclose(np.sqrt(std**2 + noise), their_std, atol=1e-8)
+    evidence = process.log_evidence - 0.5 * n * np.log(2 * np.pi)
+    assert evidence == pytest.approx(reference.log_marginal_likelihood_value_, abs=1e-8)
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+def test_categories_are_corners_of_a_simplex(kernel):
+    """[x != x'] / l² is the squared distance of one-hot vectors scaled by l √2: so says scikit-learn."""
+    rng = np.random.default_rng(1)
+    numeric, category = rng.random((25, 2)), rng.integers(0, 4, 25)
+    z = rng.standard_normal(25)
+    l1, l2, lc = 0.5, 0.8, 0.6
+    process = core.GaussianProcess(
+        np.column_stack([numeric, category / 4]),
+        z,
+        np.log([l1, l2, lc, 1.0, 0.1]),
+        np.array([False, False, True]),
+        kernel=kernel,
+    )
+    onehot = np.column_stack([numeric, np.eye(4)[category] / np.sqrt(2)])
+    reference = GaussianProcessRegressor(
+        REFERENCE[kernel]([l1, l2, lc, lc, lc, lc]), optimizer=None, alpha=0.1
+    ).fit(onehot, z)
+    their_mean, their_std = reference.predict(onehot, return_std=True)
+    mean, std = process.predict(process.X)
+    np.testing.assert_allclose(mean, their_mean, atol=1e-6)
+    np.testing.assert_allclose(std, their_std, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+def test_gradients_equal_finite_differences(kernel):
+    X, z, rng = data(12, 3)
+    X[5] = X[6]  # equal inputs: the root of the distance has no derivative there
+    categorical = np.array([False, False, True])
+    X[:, 2] = np.round(X[:, 2])
+    squares = core.differences(torch.tensor(X), torch.tensor(X), categorical)
+    priors = default_priors(3)
+
+    def loss(h):
+        return core.negative_log_posterior(
+            torch.as_tensor(h, dtype=torch.float64), squares, torch.tensor(z), kernel, priors
+        )
+
+    h = rng.normal(-0.5, 0.3, 5)
+    h_t = torch.tensor(h, requires_grad=True)
+    (gradient,) = torch.autograd.grad(loss(h_t), h_t)
+    numeric = [(loss(h + step) - loss(h - step)) / 2e-5 for step in 1e-5 * np.eye(5)]
+    np.testing.assert_allclose(gradient.numpy(), [float(g) for g in numeric], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+def test_gradient_in_closed_form_equals_the_automatic_one(kernel):
+    X, z, rng = data(12, 3)
+    X[5] = X[6]
+    X[:, 2] = np.round(X[:, 2])
+    squares = core.differences(torch.tensor(X), torch.tensor(X), np.array([False, False, True]))
+    priors, h = default_priors(3), rng.normal(-0.5, 0.3, 5)
+    h_t = torch.tensor(h, requires_grad=True)
+    loss = core.negative_log_posterior(h_t, squares, torch.tensor(z), kernel, priors)
+    (expected,) = torch.autograd.grad(loss, h_t)
+    value, gradient = core.value_and_gradient(h, squares.numpy(), z, kernel, priors, core._JITTER)
+    assert value == pytest.approx(float(loss.detach()), rel=1e-10)
+    np.testing.assert_allclose(gradient, expected.numpy(), rtol=1e-8, atol=1e-10)
+
+
+def test_a_matrix_without_a_cholesky_factor_has_no_value():
+    X, z, _ = data(4, 2)
+    X[1], squares = X[0], np.zeros((4, 4, 2))
+    h = np.array([0.0, 0.0, 0.0, -60.0])
+    assert core.value_and_gradient(h, squares, z, "se", default_priors(2), 0.0) is None
+
+
+def test_fit_ends_in_a_maximum():
+    X, z, rng = data(30, 2)
+    categorical, priors = np.zeros(2, dtype=bool), default_priors(2)
+    h = core.fit_hyperparameters(X, z, categorical, kernel="matern52", priors=priors)
+    squares = core.differences(torch.tensor(X), torch.tensor(X), categorical)
+
+    def loss(h):
+        return float(
+            core.negative_log_posterior(torch.tensor(h), squares, torch.tensor(z), "matern52", priors)
+        )
+
+    assert loss(h) < loss(priors.medians(2))
+    assert all(loss(h) <= loss(h + 0.05 * rng.standard_normal(4)) for _ in range(20))
+
+
+def test_fit_finds_out_which_column_matters():
+    rng = np.random.default_rng(0)
+    X = rng.random((40, 2))
+    h = core.fit_hyperparameters(
+        X, np.sin(8 * X[:, 0]), np.zeros(2, dtype=bool), kernel="matern52", priors=default_priors(2)
+    )
+    assert h[0] < h[1] - 0.5
+
+
+def test_fit_degrades_with_a_warning(monkeypatch):
+    monkeypatch.setattr(core, "value_and_gradient", lambda *args: None)
+    X, z, _ = data(5, 2)
+    with pytest.warns(UserWarning, match="default hyperparameters"):
+        h = core.fit_hyperparameters(
+            X, z, np.zeros(2, dtype=bool), kernel="matern52", priors=default_priors(2)
+        )
+    np.testing.assert_array_equal(h, default_priors(2).medians(2))
+
+
+def test_shift_and_scale_turn_predictions_back_into_scores():
+    X, z, rng = data(12, 3)
+    h, categorical, points = rng.normal(-0.5, 0.2, 5), np.zeros(3, dtype=bool), rng.random((10, 3))
+    mean, std = core.GaussianProcess(X, z, h, categorical).predict(points)
+    moved = core.GaussianProcess(X, z, h, categorical, shift=3.0, scale=2.0).predict(points)
+    np.testing.assert_allclose(moved, [3 + 2 * mean, 2 * std])
+
+
+def test_draws_have_the_predicted_moments():
+    X, z, rng = data(8, 2)
+    process = core.GaussianProcess(X, z, np.log([0.4, 0.4, 1.0, 1e-3]), np.zeros(2, dtype=bool))
+    points = rng.random((6, 2))
+    draws = process.sample(points, 20_000, rng)
+    mean, std = process.predict(points)
+    assert draws.shape == (20_000, 6)
+    np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.03)
+    np.testing.assert_allclose(draws.std(axis=0), std, atol=0.03)
+
+
+def test_no_trials_is_the_prior():
+    process = core.GaussianProcess(
+        np.empty((0, 2)), np.empty(0), np.log([0.5, 0.5, 4.0, 0.1]), np.zeros(2, dtype=bool)
+    )
+    mean, std = process.predict(np.random.default_rng(0).random((3, 2)))
+    assert mean.tolist() == [0, 0, 0]
+    np.testing.assert_allclose(std, 2.0)
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    X, z, _ = data(5, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        core.fit_hyperparameters(X, z, np.zeros(2, dtype=bool), kernel="se", priors=default_priors(2))
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("one", [torch_context, lambda: single_threaded])
+def test_threads_are_given_back_when_the_last_one_leaves(one):
+    """Searches in several threads, as under joblib's threading backend, overlap in no order."""
+
+    def blas():
+        return sorted(
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        )
+
+    torch.set_num_threads(2)
+    before, inside = blas(), []
+    first, second = one(), torch_context()
+    first.__enter__()
+    second.__enter__()
+    inside += [torch.get_num_threads(), *blas()]
+    first.__exit__(None, None, None)
+    inside += [torch.get_num_threads(), *blas()]
+    second.__exit__(None, None, None)
+    assert set(inside) == {1}
+    assert torch.get_num_threads() == 2
+    assert blas() == before
+    torch.set_num_threads(1)
+
+
+def test_each_thread_has_one_and_gets_its_own_back():
+    """With OpenMP, how many threads torch has is a setting of each thread."""
+    seen, first_in, second_in, first_out = {}, *(threading.Event() for _ in range(3))
+
+    def use(n):
+        torch.get_num_threads()  # the first time that a thread asks, it has what was last set anywhere
+        torch.set_num_threads(n)
+
+    def first():
+        use(2)
+        with single_threaded:
+            first_in.set()
+            second_in.wait(10)
+        seen["first after"] = torch.get_num_threads()
+        first_out.set()
+
+    def second():
+        first_in.wait(10)
+        use(3)
+        with single_threaded:
+            seen["second inside"] = torch.get_num_threads()
+            second_in.set()
+            first_out.wait(10)
+            with single_threaded:
+                seen["second still inside"] = torch.get_num_threads()
+        seen["second after"] = torch.get_num_threads()
+
+    threads = [threading.Thread(target=target) for target in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == {"first after": 2, "second inside": 1, "second still inside": 1, "second after": 3}
+
+
+@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("categorical", [[False] * 3, [True, False, False], [True] * 3])
+def test_the_kernel_without_gradients_is_the_one_with_them(kernel, categorical):
+    rng, categorical = np.random.default_rng(0), np.array(categorical)
+    A, B, lengths = (
+        rng.integers(0, 4, (20, 3)) / 4,
+        rng.integers(0, 4, (30, 3)) / 4,
+        np.array([0.05, 0.3, 2.0]),
+    )
+    squares = core.scaled_distances(*map(torch.from_numpy, (A, B, lengths**-2.0)), categorical)
+    expected = core.KERNELS[kernel](squares).numpy()
+    np.testing.assert_allclose(kernel_matrix(A, B, lengths, categorical, kernel), expected, atol=1e-9)
