@@ -158,7 +158,7 @@ def search(space: Space, judge: Judge, numbers: Numbers, seed: int) -> list[Tria
     optimizer = TransferOptimizer(space, surrogate=surrogate, random_state=seed)
     wanted = fill(space, numbers.shared, seed=0)
     trials: list[Trial] = []
-    while len(trials) < n_filling + numbers.searched and not optimizer.used_up:
+    while len(trials) < n_filling + numbers.searched and not optimizer.is_exhausted:
         params = wanted[len(trials)] if len(trials) < len(wanted) else optimizer.ask()[0]
         trials.append(judge(params))
         optimizer.tell(params, trials[-1].score)

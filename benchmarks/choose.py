@@ -51,7 +51,7 @@ def run(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         begun = time.perf_counter()
-        optimizer.learn()
+        optimizer.fit_surrogate()
         learning, found, proposing = time.perf_counter() - begun, [], []
         for _ in range(N_TRIALS):
             begun = time.perf_counter()

@@ -58,7 +58,7 @@ class Ours:
         self._optimizer = TransferOptimizer(
             problem.parsed, problem.past, profile=problem.profile, random_state=problem.seed
         )
-        self._optimizer.learn()
+        self._optimizer.fit_surrogate()
 
     def ask(self) -> Params:
         return self._optimizer.ask()[0]

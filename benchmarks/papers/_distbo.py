@@ -55,7 +55,7 @@ def search(
     alike = np.isin(np.arange(len(problem.tasks)), problem.alike)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        optimizer.learn()
+        optimizer.fit_surrogate()
         for _ in range(n_trials):
             if problem.alike and (similarity := optimizer.similarity()) is not None:
                 row.setdefault("alike", []).append(float(similarity[alike].mean()))

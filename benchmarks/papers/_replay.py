@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.papers._logistic import LOGISTIC, logistic_suite
 from benchmarks.tables import Suite, load_suite
 from sktransfer import Task, TransferOptimizer
-from sktransfer.optimizer._optimizer_parts import Pool
+from sktransfer.optimizer import Pool
 from sktransfer.surrogates import Surrogate
 
 N_CANDIDATES = 1000  # of a larger table, drawn afresh for each trial, as the papers draw candidates
@@ -53,7 +53,7 @@ def learned(
         suite(name, folder).space, past(name, target, n, folder), surrogate=surrogate
     )
     begun = time.perf_counter()
-    optimizer.learn()
+    optimizer.fit_surrogate()
     return optimizer.surrogate, time.perf_counter() - begun
 
 
@@ -96,14 +96,14 @@ def replay(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         optimizer.surrogate, learning = learned(name, target, surrogate, n_past, folder)
-        optimizer.learned, proposing = True, 0.0
+        optimizer.is_fitted, proposing = True, 0.0
         for row in rows:
             tell(row)
         while len(rows) < min(n_trials, len(left)):
             candidates = np.flatnonzero(left)
             if len(candidates) > N_CANDIDATES:
                 candidates = np.sort(rng.choice(candidates, N_CANDIDATES, replace=False))
-            pool = whole.part(candidates.tolist())
+            pool = whole.subset(candidates.tolist())
             started = time.perf_counter()
             [params] = optimizer.ask(pool=pool)
             proposing += time.perf_counter() - started

@@ -77,7 +77,7 @@ def run(method: str, order: int, n_sets: int, folder: Path) -> dict[str, Any]:
             SPACE, past, profile=data.profile, surrogate=surrogate, random_state=seed
         )
         # The first trial is the same one for the methods that have nothing to learn from.
-        alone = not past or not surrogate.transfers
+        alone = not past or not surrogate.uses_past_tasks
         found, seconds = tune(
             optimizer, data, Space.parse(SPACE).sample(1, np.random.default_rng(seed)) * alone
         )

@@ -93,7 +93,7 @@ class Run:
         self._folds, self._begun, search = folds, time.monotonic(), self._search
         self._n_iter = search.n_iter if self.whole_grid is None else len(self.whole_grid)
         surrogate = self._checked_surrogate() if self.whole_grid is None else None
-        uses_past = surrogate is not None and surrogate.transfers
+        uses_past = surrogate is not None and surrogate.uses_past_tasks
         if surrogate is not None and uses_past:
             self._selection = self._ask_archive(surrogate)
         seed = check_random_state(search.random_state).randint(2**31 - 1) if surrogate is not None else None
@@ -158,7 +158,7 @@ class Run:
             return True
         timeout = self._search.timeout
         in_time = timeout is None or time.monotonic() - self._begun < timeout
-        used_up = self.optimizer is not None and self.optimizer.used_up
+        used_up = self.optimizer is not None and self.optimizer.is_exhausted
         return in_time and not used_up and len(self.trials) < self._n_iter
 
     def next_batch(self) -> list[Proposal]:
@@ -167,9 +167,9 @@ class Run:
         if self.optimizer is None:
             return self.grid_batch(slice(done, done + n))
         try:
-            if not self.optimizer.learned:
+            if not self.optimizer.is_fitted:
                 learn(self.optimizer, self.archive)
-                if self._search.verbose and self.optimizer.surrogate.transfers:
+                if self._search.verbose and self.optimizer.surrogate.uses_past_tasks:
                     print(what_is_heard(self.optimizer))
             return self.optimizer.propose(n)
         except Exception as error:
@@ -301,7 +301,7 @@ class Run:
         similarity = basis = None
         try:
             if self.optimizer is not None:
-                similarity, basis = self.optimizer.similarity(), self.optimizer.basis()
+                similarity, basis = self.optimizer.similarity(), self.optimizer.similarity_basis()
         except Exception as error:
             warnings.warn(f"How similar the past tasks are is not known: {error!r}.", stacklevel=2)
         rows = []

@@ -65,7 +65,7 @@ def suggest(
     >>> from sktransfer import suggest
     >>> [found] = suggest(SVC(), {"C": [0.1, 1, 10]}, *load_iris(return_X_y=True), archive=None)
     >>> found.params, found.note
-    ({'C': 1.0}, 'nothing similar: these are the defaults')
+    ({'C': 1.0}, 'no similar past task: the defaults')
     """
     opened = open_archive(archive)
     metric = tuned_metric(estimator, scoring, True)

@@ -30,20 +30,20 @@ def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     damaged is taken from the optimizer's tasks.
     """
     surrogate = optimizer.surrogate
-    if archive is None or not surrogate.trained or not optimizer.tasks:
+    if archive is None or not surrogate.is_cacheable or not optimizer.tasks:
         optimizer.tasks = loaded(optimizer.tasks)
-        optimizer.learn()
+        optimizer.fit_surrogate()
         return
     settings = _settings(surrogate, optimizer.space, optimizer.metric)
     stored = archive.model_cache.get(settings, _names(optimizer.tasks))
     if stored is not None and _restored(surrogate, stored, [task.id for task in optimizer.tasks]):
-        optimizer.learned = True
+        optimizer.is_fitted = True
         return
     optimizer.tasks = loaded(optimizer.tasks)
     names = _names(optimizer.tasks)
     near = archive.model_cache.nearest(settings, names)
     earlier = clone(surrogate)
-    optimizer.learn(earlier if near is not None and _restored(earlier, near, None) else None)
+    optimizer.fit_surrogate(earlier if near is not None and _restored(earlier, near, None) else None)
     archive.model_cache.put(settings, names, surrogate.get_state())
 
 
@@ -51,7 +51,9 @@ def is_kept(
     archive: Archive, surrogate: Surrogate, space: Space, tasks: Sequence[Task], metric: Sequence[str]
 ) -> bool:
     """Whether there is a cached model of just these tasks, so that their records need not be read."""
-    return surrogate.trained and archive.model_cache.has(_settings(surrogate, space, metric), _names(tasks))
+    return surrogate.is_cacheable and archive.model_cache.has(
+        _settings(surrogate, space, metric), _names(tasks)
+    )
 
 
 def _names(tasks: Sequence[Task]) -> list[str]:

@@ -1,6 +1,7 @@
-"""Ask for configurations, tell their scores. No disk and no cross-validation in here."""
+"""Ask for configurations, tell their scores. Nothing in here reads a disk or cross-validates."""
 
 from sktransfer.optimizer._optimizer import TransferOptimizer
-from sktransfer.optimizer._optimizer_parts import Proposal, Suggestion
+from sktransfer.optimizer._pool import Pool
+from sktransfer.optimizer._proposal import Proposal, Suggestion
 
-__all__ = ["Proposal", "Suggestion", "TransferOptimizer"]
+__all__ = ["Pool", "Proposal", "Suggestion", "TransferOptimizer"]

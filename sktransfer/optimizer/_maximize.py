@@ -1,8 +1,8 @@
-"""Maximizing an acquisition over a mixed space: many samples, then local search from the best of them.
+"""Maximize an acquisition over a mixed space: many samples, then local search from the best of them.
 
 Notation: codes (n, d) of configurations; an acquisition maps codes to values, (n, d) -> (n,).
-Gradients would not help with lists, integers and categories; a shrinking local search treats all
-columns alike, a hundred evaluations at a time.
+Gradients do not help with lists, integers and categories. A shrinking local search treats all columns in
+the same way and evaluates about a hundred configurations at a time.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.stats import qmc
 
 from sktransfer.space import Space
 from sktransfer.surrogates import Region
@@ -49,7 +50,7 @@ def maximize(
     -------
     codes : ndarray of shape (k, d)
     """
-    acquisition = confined(acquisition, region)
+    acquisition = confine(acquisition, region)
     samples = sample(space, rng, n_samples, region)
     if len(near):
         around = neighbors(space, np.repeat(near, n_neighbors, axis=0), 0.1, rng)
@@ -75,20 +76,20 @@ def sample(space: Space, rng: np.random.Generator, n: int, region: Region | None
     return space.from_cube(cube) if region is None else space.snap(region.stretch(cube))
 
 
-def confined(acquisition: Acquisition, region: Region | None) -> Acquisition:
-    """The same, without hope outside of the region."""
+def confine(acquisition: Acquisition, region: Region | None) -> Acquisition:
+    """The acquisition, minus infinity outside of the region."""
     if region is None:
         return acquisition
     return lambda theta: np.where(region.contains(theta), acquisition(theta), -np.inf)
 
 
 def redraw(space: Space, codes: np.ndarray, probability: float, rng: np.random.Generator) -> np.ndarray:
-    """Each coordinate redrawn with a probability (Yogatama & Mann 2014, section 3.3); (n, d) -> (n, d)."""
-    fresh = sample(space, rng, len(codes))
+    """Redraw each coordinate with a probability (Yogatama & Mann 2014, section 3.3); (n, d) -> (n, d)."""
+    drawn = sample(space, rng, len(codes))
     change = rng.random(codes.shape) < probability
-    # A draw from another branch has other parameters: none of its coordinates fits.
-    change &= (space.branch_of(fresh) == space.branch_of(codes))[:, None]
-    return space.snap(np.where(change, fresh, codes))
+    # A draw from another branch has other parameters, so none of its coordinates fits.
+    change &= (space.branch_of(drawn) == space.branch_of(codes))[:, None]
+    return space.snap(np.where(change, drawn, codes))
 
 
 def neighbors(space: Space, codes: np.ndarray, step: float, rng: np.random.Generator) -> np.ndarray:
@@ -119,7 +120,28 @@ def _move(
         return rng.choice(choices, size=len(u))
     jump = step * rng.standard_normal(len(u))
     if choices is not None and len(choices) > 1:
-        # On a list a step has to reach the next value, or nothing would move at all.
+        # On a list, a step must reach the next value, or nothing would move.
         gap = np.diff(choices).max()
         jump = np.sign(jump) * np.maximum(np.abs(jump), gap * rng.random(len(u)))
     return np.clip(u + jump, 0, 1)
+
+
+def fill_space(
+    space: Space, index: int, seed: int, region: Region | None, rng: np.random.Generator
+) -> np.ndarray:
+    """Codes that fill the space or a region evenly: the middle, then a Sobol sequence; -> (k, d).
+
+    One code in the whole space. In a region there are some random ones besides, because the value of a
+    list that is nearest to a code may lie outside.
+    """
+    if index == 0:
+        cube = np.where(space.categorical, 0.0, 0.5)[None]  # the first category
+    else:
+        engine = qmc.Sobol(space.n_columns, seed=seed)
+        if index > 1:
+            engine.fast_forward(index - 1)
+        cube = engine.random(1)
+    if region is None:
+        return space.from_cube(cube)
+    codes = np.vstack([space.snap(region.stretch(cube)), sample(space, rng, 64, region)])
+    return codes[region.contains(codes)]

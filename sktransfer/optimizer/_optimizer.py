@@ -1,49 +1,47 @@
-"""`TransferOptimizer`: ask for configurations, tell their scores. Knows no disk and no cross-validation.
+"""`TransferOptimizer`: ask for configurations, tell their scores.
 
-A proposal is made in this order: what the surrogate wants tried first (the past's best settings), then
-space-filling trials until the surrogate has seen enough, then the maximum of log expected improvement
-under its posterior (of the lower confidence bound, while there is nothing to improve on). Trials that
-were asked for and not yet told are taken to turn out as predicted, so that a batch spreads.
+A proposal is made in this order: the settings that the surrogate wants tried first (the best of past tasks),
+space-filling trials until the surrogate has observed enough, then the maximum of log expected improvement
+under its posterior (of the lower confidence bound, while there is nothing to improve on). Trials that were
+asked for and not observed yet are assumed to score as predicted, so that a batch spreads out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from sktransfer.dataset import DatasetProfile, profile
-from sktransfer.optimizer._maximize import redraw
-from sktransfer.optimizer._optimizer_parts import (
-    Belief,
-    Members,
-    Pool,
-    Proposal,
-    Suggestion,
-    as_seed,
-    checked_count,
-    metrics_of,
-    predicted,
-    same_in,
-    scores_of,
-    space_filling,
-    told_code,
-    under_way,
-    with_trials,
-)
+from sktransfer.optimizer._acquisition import AcquisitionModel
+from sktransfer.optimizer._maximize import fill_space, redraw
 from sktransfer.optimizer._past_tasks import encode_tasks
+from sktransfer.optimizer._pool import Params, Pool
+from sktransfer.optimizer._proposal import Proposal, Suggestion
+from sktransfer.optimizer._suggestions import make_suggestions
+from sktransfer.optimizer._trials import (
+    Pending,
+    add_predicted_trials,
+    encode_observed,
+    equivalent_keys,
+    still_pending,
+    trial_metrics,
+    trial_scores,
+)
 from sktransfer.space import Space
-from sktransfer.surrogates import EncodedTask, Surrogate, make_surrogate
+from sktransfer.surrogates import EncodedTask, SearchHints, Surrogate, make_surrogate
 from sktransfer.task import Task, Trial
 from sktransfer.utils._threads import numeric_context
 from sktransfer.utils._values import params_identity, to_python
 
-_SEARCHED_WHOLE = 3000  # a finite space up to this size is searched whole at each trial
-SIMILAR = 0.05  # from this similarity on a past task has something to say about new data
-MAX_SOURCES = 10  # that a suggestion names
-_LISTED_AT_ALL = 10**6  # up to this size what is left of a finite space can be listed
+MAX_ENUMERATED = 3000  # a finite space up to this size is ranked as a whole at each trial
+MAX_LISTED = 10**6  # up to this size, the untried members of a finite space can be listed
+N_NEAR = 5  # best trials that the acquisition is searched around
+
+RandomState = int | np.random.RandomState | np.random.Generator | None
 
 
 class TransferOptimizer:
@@ -54,13 +52,14 @@ class TransferOptimizer:
     space : dict, list of dict or Space
         What to search; see `Space.parse`.
     tasks : sequence of Task
-        Past tunings to learn from.
+        Past tasks to learn from.
     profile : DatasetProfile, dict or None
-        What is known of today's data.
+        What is known of the target's data.
     surrogate : str or Surrogate
         A name, such as ``"auto"``, ``"dist-gp"`` or ``"gp"`` (see docs/surrogates.md), or an instance.
     metric : str or sequence of str
-        What the score is called, or may be called in archives: past tasks are judged by it if they can be.
+        The name of the score, or all names it may have in archives. Past tasks that recorded this metric are
+        ranked by it.
     random_state : int, numpy RandomState or None
         The same seed and the same scores give the same proposals.
 
@@ -77,82 +76,93 @@ class TransferOptimizer:
 
     def __init__(
         self,
-        space: Any,
+        space: dict[str, Any] | list[dict[str, Any]] | Space,
         tasks: Sequence[Task] = (),
         *,
         profile: DatasetProfile | Mapping[str, Any] | None = None,
         surrogate: str | Surrogate = "auto",
         metric: str | Sequence[str] = "score",
-        random_state: Any = None,
+        random_state: RandomState = None,
     ):
         self.space = Space.parse(space)
         self.profile = DatasetProfile.from_dict(profile) if isinstance(profile, Mapping) else profile
         self.surrogate = make_surrogate(surrogate)
+        self.is_fitted = False  # whether the surrogate is fitted to the past tasks
         self.tasks = tuple(tasks)
         self.metric = (metric,) if isinstance(metric, str) else tuple(metric)
-        self._seed, self._asked = as_seed(random_state), 0  # how many trials were asked for
-        self.learned = self._repeats = False  # whether the past was looked at; whether all has been tried
+        self._seed = _as_seed(random_state)
+        self._forget_trials()
+
+    def _forget_trials(self) -> None:
+        self._n_asked = 0
+        self._is_repeating = False  # whether a finite space was proposed as a whole
         self._seen: set[frozenset] = set()
-        self._pending: dict[frozenset, dict[str, Any]] = {}
+        self._pending: Pending = {}
         self._trials: list[Trial] = []
         self._codes: list[np.ndarray] = []
         self._pool: Pool | None = None
 
     @numeric_context()
-    def learn(self, warm_from: Surrogate | None = None) -> None:
-        """Fit the surrogate to the past tasks, going on from an earlier one if given. `ask` does it, too."""
+    def fit_surrogate(self, warm_from: Surrogate | None = None) -> None:
+        """Fit the surrogate to the past tasks. `ask` does it, too, if it has not been done.
+
+        Parameters
+        ----------
+        warm_from : Surrogate or None
+            A fitted surrogate to start training from.
+        """
         self.surrogate.fit(encode_tasks(self.space, self.tasks, self.metric), warm_from=warm_from)
-        self.learned = True
+        self.is_fitted = True
 
     # -- ask -----------------------------------------------------------------------------------
 
-    def ask(self, n: int = 1, pool: Members | None = None) -> list[dict[str, Any]]:
-        """Propose `n` configurations that were not proposed or told before.
+    def ask(self, n: int = 1, pool: Sequence[Params] | Pool | None = None) -> list[dict[str, Any]]:
+        """Propose `n` configurations that were neither proposed nor observed before.
 
         Parameters
         ----------
         n : int
         pool : sequence of dict, Pool or None
-            If given, only its members are proposed, each once: fewer than `n` when it runs out.
+            If given, only its members are proposed, each once. When it runs out, there are fewer than `n`.
 
         Returns
         -------
         list of dict
-            From a finite space that has been proposed whole, configurations are repeated.
+            Configurations are repeated once a finite space has been proposed as a whole.
         """
         return [proposal.params for proposal in self.propose(n, pool)]
 
     @numeric_context()
-    def propose(self, n: int = 1, pool: Members | None = None) -> list[Proposal]:
-        """As `ask`, with where each configuration came from and what is predicted of it."""
-        n = checked_count(n)
-        if not self.learned:
-            self.learn()
+    def propose(self, n: int = 1, pool: Sequence[Params] | Pool | None = None) -> list[Proposal]:
+        """As `ask`, with the origin of each configuration and its predicted score."""
+        n = _check_count(n)
+        if not self.is_fitted:
+            self.fit_surrogate()
         members = self._members(pool)
         proposals: list[Proposal] = []
         while len(proposals) < n:
-            if members is not None and not members.fresh(self._seen):
+            if members is not None and not members.untried(self._seen):
                 if pool is not None:
                     break
-                members, self._repeats = None, True  # the finite space is used up
+                members, self._is_repeating = None, True
                 self._seen.clear()
             proposals.append(self._propose_one(members, batch=proposals))
         return proposals
 
     @numeric_context()
     def suggest(
-        self, X: Any = None, y: Any = None, n: int = 1, *, defaults: Mapping[str, Any] | None = None
+        self, X: object = None, y: object = None, n: int = 1, *, defaults: Params | None = None
     ) -> list[Suggestion]:
         """Suggest configurations for new data from the past tasks, without evaluating anything.
 
         Parameters
         ----------
         X, y : array-like or None
-            The new data; None asks for the data of this optimizer's own profile.
+            The new data. None stands for the data of this optimizer's own profile.
         n : int
-            How many configurations, best first; of a finite space at most all.
+            How many configurations, best first. A finite space gives at most all of its members.
         defaults : dict or None
-            What to suggest first where nothing in the past is similar.
+            What to suggest first where no past task is similar.
 
         Returns
         -------
@@ -163,121 +173,115 @@ class TransferOptimizer:
         >>> optimizer = TransferOptimizer({"C": [0.1, 1.0, 10.0]}, random_state=0)
         >>> [found] = optimizer.suggest([[1.0], [2.0]], defaults={"C": 1.0})
         >>> found.params, found.note
-        ({'C': 1.0}, 'nothing similar: these are the defaults')
+        ({'C': 1.0}, 'no similar past task: the defaults')
         """
-        n = checked_count(n)
-        if not self.learned:
-            self.learn()
-        n, data = min(n, self.space.size or n), self.profile if X is None else profile(X, y, keep="sample")
-        fresh = TransferOptimizer(self.space, self.tasks, profile=data, random_state=self._seed)
-        fresh.surrogate, fresh.learned = self.surrogate, True
-        if (alike := fresh.similarity()) is None:
-            alike = np.full(len(self.tasks), np.nan)
-        order = [i for i in np.argsort(-alike, kind="stable") if not alike[i] < SIMILAR]
-        belief = fresh._belief()  # before the first suggestion counts as a trial under way
-        found = fresh.propose(n) if order and self.surrogate.transfers else []
-        if not any(each.from_past for each in found):
-            return fresh._suggest_defaults(n, defaults)
-        sources = tuple((self.tasks[i].id, float(alike[i])) for i in order[:MAX_SOURCES])
-        note = f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
-        notes = [note if each.from_past else "space-filling" for each in found]
-        foretold = [(each.params, *predicted(belief, self.space, each.params)) for each in found]
-        suggestions = [Suggestion(*what, sources, why) for what, why in zip(foretold, notes, strict=True)]
-        return suggestions if belief is None else sorted(suggestions, key=lambda each: -each.mean)
+        n = _check_count(n)
+        if not self.is_fitted:
+            self.fit_surrogate()
+        data = self.profile if X is None else profile(X, y, keep="sample")
+        restarted = self._restart(data, self.surrogate)
+        fallback = self._restart(data, make_surrogate("gp"))
+        return make_suggestions(restarted, fallback, min(n, self.space.size or n), defaults)
 
-    def _suggest_defaults(self, n: int, defaults: Mapping[str, Any] | None) -> list[Suggestion]:
-        self.surrogate = make_surrogate("gp")  # which fills the space while it knows nothing
-        self._seen.clear()
-        found = [dict(defaults)] if defaults else []
-        # By value: what the space calls 1 may be a default of 1.0.
-        found += [params for params in self.ask(n) if params not in found][: n - len(found)]
-        notes = ["these are the defaults"] * bool(defaults) + ["space-filling"] * n
-        named = zip(found, notes, strict=False)
-        return [Suggestion(p, math.nan, math.nan, (), f"nothing similar: {note}") for p, note in named]
+    def _restart(self, profile: DatasetProfile | None, surrogate: Surrogate) -> TransferOptimizer:
+        """This optimizer before its first trial, on other data, with a fitted surrogate."""
+        restarted = copy(self)
+        restarted._forget_trials()
+        restarted.profile, restarted.surrogate = profile, surrogate
+        return restarted
 
     @property
-    def used_up(self) -> bool:
-        """True if every configuration of a small finite space has been proposed or told."""
+    def is_exhausted(self) -> bool:
+        """Whether every configuration of a small finite space has been proposed or observed."""
         members = self._members(None)
-        return self._repeats or (members is not None and not members.fresh(self._seen))
+        return self._is_repeating or (members is not None and not members.untried(self._seen))
 
     def _propose_one(self, members: Pool | None, batch: Sequence[Proposal]) -> Proposal:
-        # A stream of its own for each trial: a search that is taken up again draws the same.
-        rng = np.random.default_rng([self._seed, self._asked])
-        belief = self._belief(batch)
-        params, origin = self._warm(members)
-        if params is None and belief is not None:
-            params, origin = self._improve(members, belief, rng), "model"
+        # A random stream of its own for each trial, so that a resumed search draws the same.
+        rng = np.random.default_rng([self._seed, self._n_asked])
+        target = self._target()
+        hints = self.surrogate.hints(target)
+        model = self._acquisition_model(target, hints, batch)
+        params, origin = self._first_setting(members, target, hints)
+        if params is None and model is not None:
+            params, origin = self._improve(members, target, hints, model, rng), "model"
         if params is None:
-            params, origin = self._explore(members, rng)
+            params, origin = self._explore(members, hints, rng)
         key = params_identity(params)
         self._seen.add(key)
         self._pending[key] = params
-        self._asked += 1
-        return Proposal(params, origin, *predicted(belief, self.space, params))
+        self._n_asked += 1
+        return Proposal(params, origin, *self._predict(model, params))
 
-    def _members(self, pool: Members | None) -> Pool | None:
-        """What can be enumerated: the caller's pool, or a small finite space."""
-        if isinstance(pool, Pool) or (pool is None and (self.space.size or math.inf) > _SEARCHED_WHOLE):
+    def _members(self, pool: Sequence[Params] | Pool | None) -> Pool | None:
+        """The configurations that can be enumerated: the caller's pool, or a small finite space."""
+        if isinstance(pool, Pool) or (pool is None and (self.space.size or math.inf) > MAX_ENUMERATED):
             return pool
         if self._pool is None or not self._pool.is_made_of(pool):
             self._pool = Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
         return self._pool
 
-    def _warm(self, members: Pool | None) -> tuple[dict[str, Any] | None, str]:
-        """The first of the surrogate's own wishes that is new."""
-        codes, sources = self.surrogate.proposals(target := self._target())
+    def _first_setting(
+        self, members: Pool | None, target: EncodedTask, hints: SearchHints
+    ) -> tuple[dict[str, Any] | None, str]:
+        """The first of the surrogate's first settings that is new, and its origin."""
+        if hints.first_settings is None:
+            return None, ""
         if members is not None:
-            wishes = [members.nearer(code, target.theta) for code in codes]
+            settings = [members.nearest_unless_tried(c, target.theta) for c in hints.first_settings]
         else:
-            wishes = self.space.decode(self.space.snap(np.clip(codes, 0, 1)))
-        for params, source in zip(wishes, sources, strict=True):
+            settings = self.space.decode(self.space.snap(np.clip(hints.first_settings, 0, 1)))
+        for params, source in zip(settings, hints.sources, strict=True):
             if params is not None and params_identity(params) not in self._seen:
                 return params, f"task {source}"
         return None, ""
 
     def _improve(
-        self, members: Pool | None, belief: Belief, rng: np.random.Generator
+        self,
+        members: Pool | None,
+        target: EncodedTask,
+        hints: SearchHints,
+        model: AcquisitionModel,
+        rng: np.random.Generator,
     ) -> dict[str, Any] | None:
-        """Maximize the acquisition among what is new; None if the search met nothing new."""
-        # What is redrawn is the maximum of expected improvement: a first trial or a suggestion is not.
-        probability = 0.0 if belief.best is None else self.surrogate.redraw_
+        """The new configuration with the best acquisition; None if the maximization met nothing new."""
+        # Only a maximum of expected improvement is redrawn, neither a first trial nor a suggestion.
+        probability = 0.0 if model.best is None else hints.redraw
         if members is not None:
-            fresh = members.fresh(self._seen)
-            chosen = fresh[int(belief.ranked(members.codes[fresh], rng)[0])]
+            untried = members.untried(self._seen)
+            chosen = untried[int(model.rank(members.codes[untried], rng)[0])]
             if not probability:
                 return members.params[chosen]
             moved = redraw(self.space, members.codes[[chosen]], probability, rng)[0]
-            return members.nearest(moved, among=fresh)
-        target = self._target()
-        choices = self.surrogate.first_choices(target) if belief.best is None else None
-        if choices is not None and len(choices):
-            choices = self.space.snap(np.clip(choices, 0, 1))
-            if params := self._first_new(self.space.decode(choices[belief.ranked(choices, rng)])):
+            return members.nearest(moved, among=untried)
+        if model.best is None and hints.restrict_to is not None and len(hints.restrict_to):
+            choices = self.space.snap(np.clip(hints.restrict_to, 0, 1))
+            if params := self._first_new(self.space.decode(choices[model.rank(choices, rng)])):
                 return params
-        near = target.theta[np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")[:5]]
-        candidates = belief.candidates(self.space, near, rng)
+        order = np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")
+        candidates = model.candidates(self.space, target.theta[order[:N_NEAR]], rng)
         if probability:
             candidates = redraw(self.space, candidates, probability, rng)
         return self._first_new(self.space.decode(candidates))
 
-    def _explore(self, members: Pool | None, rng: np.random.Generator) -> tuple[dict[str, Any], str]:
-        """A configuration from where nothing is known."""
-        region = self.surrogate.region(self._target())
-        if members is None and self.surrogate.n_initial:
-            codes = space_filling(self.space, self._asked, self._seed, region, rng)
+    def _explore(
+        self, members: Pool | None, hints: SearchHints, rng: np.random.Generator
+    ) -> tuple[dict[str, Any], str]:
+        """A new configuration chosen without a model, and its origin."""
+        if members is None and hints.space_filling:
+            codes = fill_space(self.space, self._n_asked, self._seed, hints.region, rng)
             if params := self._first_new(self.space.decode(codes)):
                 return params, "space-filling"
         if members is None:
-            for n in (64, 4096):  # a discrete distribution without end may have few probable values
-                if params := self._first_new(draws := self.space.sample(n, rng)):
+            for n in (64, 4096):  # an unbounded discrete distribution may have few probable values
+                if params := self._first_new(drawn := self.space.sample(n, rng)):
                     return params, "random"
-            if (self.space.size or math.inf) > _LISTED_AT_ALL:
-                return draws[0], "random"
-            members = Pool(self.space, self.space.grid(), source=None)
-        left = members.fresh(self._seen) or range(len(members.params))
-        if region is not None:
-            left = np.asarray(left)[region.contains(members.codes[left])].tolist() or left
+            if (self.space.size or math.inf) > MAX_LISTED:
+                return drawn[0], "random"
+            members = Pool(self.space, self.space.grid())
+        left = members.untried(self._seen) or range(len(members.params))
+        if hints.region is not None:
+            left = np.asarray(left)[hints.region.contains(members.codes[left])].tolist() or left
         return members.params[rng.choice(left)], "random"
 
     def _first_new(self, candidates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
@@ -299,52 +303,91 @@ class TransferOptimizer:
         ----------
         params : dict
         score : float
-            To be maximized; NaN or infinite means that the configuration failed.
+            To be maximized. NaN or infinite means that the configuration failed.
         cost : float or None
             Seconds it took.
         metrics : dict or None
-            What else was measured, to be maximized; for surrogates with several objectives.
+            Other metrics, to be maximized, for surrogates with several objectives.
         """
         params = {name: to_python(value) for name, value in params.items()}
         seconds = math.nan if cost is None else float(cost)
         trial = Trial.make(params, score, fit_time=seconds, metrics=dict(metrics or {}))
-        code = told_code(self.space, params)
-        self._seen |= {params_identity(params), *same_in(self.space, code)}
-        self._pending = under_way(self.space, self._pending, told=code)
+        code = encode_observed(self.space, params)
+        self._seen |= {params_identity(params), *equivalent_keys(self.space, code)}
+        self._pending = still_pending(self.space, self._pending, observed=code)
         self._codes.append(code)
         self._trials.append(trial)
 
     def to_task(self) -> Task:
-        """The record of what has been told so far."""
+        """The record of the trials observed so far."""
         return Task.from_trials(self.space, self._trials, self.profile, metrics=self.metric[:1])
 
     # -- what the surrogate sees ---------------------------------------------------------------
 
     @numeric_context()
     def similarity(self) -> np.ndarray | None:
-        """How alike each past task is to today's, in [0, 1]; None if the surrogate has no such notion."""
-        return self.surrogate.similarity(self._target()) if self.learned else None
+        """Similarity of each past task to the target, in [0, 1]; None if the surrogate has no such notion."""
+        return self.surrogate.similarity(self._target()) if self.is_fitted else None
 
     @numeric_context()
-    def basis(self) -> list[str] | None:
-        """What each past task was compared by, in a few words; None if they are not compared."""
-        return self.surrogate.basis(self._target()) if self.learned else None
+    def similarity_basis(self) -> list[str] | None:
+        """What each past task is compared by, in a few words; None if they are not compared."""
+        return self.surrogate.similarity_basis(self._target()) if self.is_fitted else None
+
+    @numeric_context()
+    def predict(self, configurations: Sequence[Params]) -> list[tuple[float, float]]:
+        """Predicted score of each configuration and its standard deviation, given the observed trials.
+
+        NaN while there is no model.
+        """
+        target = self._target()
+        model = self._observed_model(target, self.surrogate.hints(target))
+        return [self._predict(model, params) for params in configurations]
+
+    def _predict(self, model: AcquisitionModel | None, params: Params) -> tuple[float, float]:
+        return (math.nan, math.nan) if model is None else model.predict(self.space.encode([params]))
 
     def _target(self) -> EncodedTask:
         codes = np.array(self._codes).reshape(len(self._trials), self.space.n_columns)
-        z, metrics = scores_of(self._trials), metrics_of(self._trials)
+        z, metrics = trial_scores(self._trials), trial_metrics(self._trials)
         return EncodedTask(codes, z, self.space.categorical, self.profile, metrics=metrics)
 
-    def _belief(self, batch: Sequence[Proposal] = ()) -> Belief | None:
-        """What the surrogate believes once it has seen enough, trials under way taken as predicted."""
-        target, n_initial = self._target(), self.surrogate.n_initial_
-        if len(target.z) < n_initial or (len(target.z) and not np.isfinite(target.z).any()):
-            return None  # too little, or nothing but failures: there is no scale to believe on
-        if n_initial and len(target.z) > 1 and target.flat:
-            return None  # no difference yet, and no past that tells where one might be
-        belief = Belief.of(self.surrogate, target)
-        if belief is None or belief.draws or not self._pending:  # draws differ by themselves
-            return belief
+    def _observed_model(self, target: EncodedTask, hints: SearchHints) -> AcquisitionModel | None:
+        """The surrogate's posterior given the observed trials; None if it needs more of them."""
+        if len(target.z) < hints.n_initial or (len(target.z) and not np.isfinite(target.z).any()):
+            return None  # too few, or only failures: there is no scale to predict on
+        if hints.n_initial and len(target.z) > 1 and target.is_flat:
+            return None  # no difference yet, and no past task that tells where one might be
+        posterior = self.surrogate.posterior(target)
+        return None if posterior is None else AcquisitionModel(posterior, target, hints)
+
+    def _acquisition_model(
+        self, target: EncodedTask, hints: SearchHints, batch: Sequence[Proposal]
+    ) -> AcquisitionModel | None:
+        """The same, with pending trials taken as predicted, and away from those of the same batch."""
+        model = self._observed_model(target, hints)
+        if model is None or hints.thompson or not self._pending:  # posterior draws are diverse already
+            return model
         codes = self.space.encode(list(self._pending.values()))
-        guessed = with_trials(target, codes, belief.scores(codes)[0])
-        return Belief.of(self.surrogate, guessed, [*self.space.encode([each.params for each in batch])])
+        target = add_predicted_trials(target, codes, model.predict_scores(codes)[0])
+        posterior, hints = self.surrogate.posterior(target), self.surrogate.hints(target)
+        avoid = [*self.space.encode([each.params for each in batch])]
+        return None if posterior is None else AcquisitionModel(posterior, target, hints, avoid)
+
+
+def _as_seed(random_state: RandomState) -> int:
+    if random_state is None:
+        return int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
+    if isinstance(random_state, (int, np.integer)):
+        if random_state < 0:
+            raise ValueError(f"random_state={random_state!r} must not be negative.")
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return int(random_state.randint(2**31 - 1))
+
+
+def _check_count(n: int) -> int:
+    if not isinstance(n, (int, np.integer)) or n < 1:
+        raise ValueError(f"n={n!r} must be an integer of at least 1.")
+    return int(n)

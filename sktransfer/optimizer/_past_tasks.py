@@ -1,9 +1,9 @@
-"""Past scores in today's terms: by today's metric where it was recorded, and all in one unit.
+"""Past tasks in the terms of the target: its coordinates, its metric where it was recorded, one unit.
 
-A past search that tuned accuracy and recorded the log loss as well tells, where the log loss is tuned today,
-which settings had a good log loss. One that recorded neither it nor a metric of its kind is judged by what it
-tuned. Where the past has several units, all are put on the scale of one, today's if it is among them:
-otherwise the score that is foretold before the first trial would be an average of R² and dollars.
+A past search that optimized accuracy and also recorded the log loss tells which settings had a good log loss.
+If it recorded neither the target's metric nor a related one, it is ranked by the metric it optimized. Where
+past tasks have several units, all are put on the scale of one, the target's if it is among them.
+Otherwise the score predicted before the first trial would be an average of, say, R² and dollars.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from sktransfer.dataset import DatasetProfile
-from sktransfer.optimizer._optimizer_parts import REACH, metrics_of, scores_of
+from sktransfer.optimizer._trials import clip_codes, trial_metrics, trial_scores
 from sktransfer.space import Space
 from sktransfer.space._projection import encode_past
 from sktransfer.surrogates import EncodedTask
 from sktransfer.task import Task
 from sktransfer.utils._scores import clip_low_outliers, standardize
 
-KINDRED = (
+RELATED_METRICS = (
     ("accuracy", "f1_micro", "f1_weighted", "precision_weighted", "recall_weighted"),
     ("balanced_accuracy", "recall_macro", "f1_macro", "f1", "matthews_corrcoef"),
     ("roc_auc", "roc_auc_ovr", "roc_auc_ovo", "roc_auc_ovr_weighted", "average_precision"),
@@ -31,52 +31,52 @@ KINDRED = (
     ("r2", "explained_variance", "neg_mean_squared_error", "neg_root_mean_squared_error"),
     ("neg_mean_absolute_error", "d2_absolute_error_score", "neg_median_absolute_error"),
 )
-"""Metrics that mostly agree on which of two settings is better; a unit of its own each."""
+"""Metrics that mostly agree on which of two settings is better. Each has a unit of its own."""
 
 
 class _Scored(NamedTuple):
     task: EncodedTask
-    unit: str | None  # None: today's
+    unit: str | None  # None: that of the target's metric
 
 
 def encode_tasks(space: Space, tasks: Sequence[Task], names: Sequence[str]) -> list[EncodedTask]:
-    """Past tasks in today's coordinates and terms.
+    """Encode past tasks in the target's coordinates, with scores by the target's metric.
 
     Parameters
     ----------
     space : Space
-        Today's.
+        That of the target.
     tasks : sequence of Task
     names : sequence of str
-        Today's metric, by all names that it has.
+        All names of the target's metric.
     """
-    scored = [_judged(_encode(space, task), task.metrics[0], names) for task in tasks]
-    telling = [each for each in scored if np.isfinite(each.task.z).any()]
-    units = Counter(unit for _, unit in telling)
+    scored = [_score_by_metric(_encode(space, task), task.metrics[0], names) for task in tasks]
+    successful = [each for each in scored if np.isfinite(each.task.z).any()]
+    units = Counter(unit for _, unit in successful)
     if len(units) < 2:
         return [task for task, _ in scored]
     unit = None if None in units else units.most_common(1)[0][0]
-    inside = [task for task, own in telling if own == unit]
+    inside = [task for task, own in successful if own == unit]
     shift = float(np.median([standardize(clip_low_outliers(task.z))[1] for task in inside]))
     logs = [np.log(standardize(clip_low_outliers(task.z))[2]) for task in inside if np.nanstd(task.z) > 0]
-    # Single trials have no spread: a tenth of their level will do.
+    # Single trials have no spread: take a tenth of their level.
     scale = float(np.exp(np.median(logs))) if logs else 0.1 * abs(shift) or 1.0
-    return [task if own == unit else _moved(task, shift, scale) for task, own in scored]
+    return [task if own == unit else _rescale(task, shift, scale) for task, own in scored]
 
 
 def _encode(space: Space, task: Task) -> EncodedTask:
     codes, kept = encode_past(space, task)
     past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
     trials = [task.trials[i] for i in kept]
-    metrics = metrics_of(trials) | {task.metrics[0]: scores_of(trials)}
-    codes = np.clip(codes, -REACH, 1 + REACH)
-    return EncodedTask(codes, scores_of(trials), space.categorical, past, task.id, metrics)
+    metrics = trial_metrics(trials) | {task.metrics[0]: trial_scores(trials)}
+    codes = clip_codes(codes)
+    return EncodedTask(codes, trial_scores(trials), space.categorical, past, task.id, metrics)
 
 
-def _judged(task: EncodedTask, tuned: str, names: Sequence[str]) -> _Scored:
-    """By today's metric, or one of its kind, if each success has it; else by the one that was tuned."""
-    kindred = [name for kind in KINDRED if not {*names}.isdisjoint(kind) for name in kind]
-    for name in (*names, *kindred):
+def _score_by_metric(task: EncodedTask, tuned: str, names: Sequence[str]) -> _Scored:
+    """Scores by the target's metric or a related one, if every success has it; else by the tuned metric."""
+    related = [name for kind in RELATED_METRICS if not {*names}.isdisjoint(kind) for name in kind]
+    for name in (*names, *related):
         values = task.metrics.get(name)
         if values is not None and np.isfinite(values[np.isfinite(task.z)]).all():
             z = np.where(np.isfinite(task.z), values, np.nan)
@@ -84,7 +84,7 @@ def _judged(task: EncodedTask, tuned: str, names: Sequence[str]) -> _Scored:
     return _Scored(task, tuned)
 
 
-def _moved(task: EncodedTask, shift: float, scale: float) -> EncodedTask:
-    """The task with its scores on another scale; their order is the same."""
+def _rescale(task: EncodedTask, shift: float, scale: float) -> EncodedTask:
+    """The task with its scores on another scale, in the same order."""
     _, own_shift, own_scale = standardize(clip_low_outliers(task.z))
     return replace(task, z=shift + scale / own_scale * (task.z - own_shift))

@@ -11,7 +11,7 @@ from typing import Any
 from sklearn.base import clone
 
 from sktransfer import encoders
-from sktransfer.surrogates.base import EncodedTask, Posterior, Region, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, Region, SearchHints, Surrogate
 
 _CLASSES = {
     "ABLR": "ablr",
@@ -79,6 +79,7 @@ __all__ = [
     "Random",
     "Region",
     "SCoT",
+    "SearchHints",
     "Surrogate",
     "TaskPrior",
     "WarmStart",

@@ -98,7 +98,7 @@ class ABLR(MetaSurrogate):
     """
 
     encoder_: Any  # what reads or holds the contexts; None without contexts
-    alone_: GP
+    fallback_: GP
 
     def __init__(
         self,
@@ -231,14 +231,14 @@ class ABLR(MetaSurrogate):
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """Belief about the target: its own head, conditioned on its trials."""
         if not self._has_past:
-            return None if len(target.z) < self.n_initial else self.alone_.posterior(target)
+            return None if len(target.z) < self.n_initial else self.fallback_.posterior(target)
         y = impute_failures(target.z)
         c = self._context_of(target, y)
         level = self._level(c, target.z)
         belief = self._condition(c, target.theta, y, level)
         if not self.guard or not len(y):
             return belief
-        return guarded(belief, self.alone_.posterior(target), target.theta, y, level)
+        return guarded(belief, self.fallback_.posterior(target), target.theta, y, level)
 
     def _level(self, c: np.ndarray, seen: np.ndarray) -> Level:
         everyone = np.ones(len(self.past_), dtype=bool)
@@ -298,7 +298,7 @@ class ABLR(MetaSurrogate):
             return None
         return self._placed(self._alike(self._context_of(target, impute_failures(target.z))))
 
-    def basis(self, target: EncodedTask) -> list[str] | None:
+    def similarity_basis(self, target: EncodedTask) -> list[str] | None:
         return self._placed_words(self.learned_["basis"].tolist()) if self.embeddings_ else None
 
     @torch.no_grad()

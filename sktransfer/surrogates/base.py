@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -39,16 +39,16 @@ class EncodedTask:
     metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
-    def flat(self) -> bool:
+    def is_flat(self) -> bool:
         """Whether there are trials and all of them, none failed, have one score: nothing tells them apart."""
         return len(self.z) > 0 and bool((self.z == self.z[0]).all())
 
     @property
-    def on_plateau(self) -> bool:
+    def is_on_plateau(self) -> bool:
         """Whether none failed and most trials share the best score: none of them stands out.
 
         >>> theta, numbers = np.zeros((3, 1)), np.array([False])
-        >>> [EncodedTask(theta, np.array([0.5, 0.5, z]), numbers).on_plateau for z in (0.4, 0.6)]
+        >>> [EncodedTask(theta, np.array([0.5, 0.5, z]), numbers).is_on_plateau for z in (0.4, 0.6)]
         [True, False]
         """
         best = self.z.max(initial=-np.inf)  # NaN, which equals nothing, if one failed
@@ -90,20 +90,67 @@ class Region:
         return np.asarray(inside)
 
 
-class Posterior(Protocol):
-    """What a surrogate believes about the target, given its trials so far.
+class Posterior:
+    """What a surrogate predicts of the target, given its trials so far.
 
-    It may have a ``level_std``: how uncertain the common level of all its predictions is, which `predict`
-    leaves out because it favors no trial. One that predicts on another scale than the scores' own says so
-    by an ``incumbent``, the value to beat on its scale (None before the first trial), and translates by
-    ``to_scores(mean, std)``.
+    Attributes
+    ----------
+    level_std : float
+        Uncertainty of the common level of all predictions. `predict` leaves it out, because it favors no
+        configuration.
     """
 
+    level_std: float = 0.0
+
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of the score; (n, d) -> (n,), (n,)."""
+        """Mean and standard deviation; (n, d) -> (n,), (n,)."""
+        raise TypeError(f"{type(self).__name__} must define predict.")
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        """Joint draws of the score; (m, d) -> (n, m)."""
+        """Joint draws; (m, d) -> (n, m)."""
+        raise TypeError(f"{type(self).__name__} must define sample.")
+
+    def incumbent(self, z: np.ndarray) -> float | None:
+        """The value to beat, on the scale of `predict`, given the observed scores z, (n,)."""
+        return float(np.nanmax(z)) if len(z) else None
+
+    def to_scores(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """From the scale of `predict` to the scale of the scores."""
+        return mean, std
+
+
+@dataclass(frozen=True)
+class SearchHints:
+    """How a surrogate wants the target to be searched.
+
+    Parameters
+    ----------
+    n_initial : int
+        Trials of the target to observe before the posterior is asked.
+    space_filling : bool
+        Whether these trials fill the space evenly. False draws them at random.
+    first_settings : ndarray of shape (k, d) or None
+        Codes to try before the posterior is asked, best first.
+    sources : tuple of str
+        Id of the past task that each of `first_settings` comes from.
+    restrict_to : ndarray of shape (k, d) or None
+        Codes that the posterior's first choice is limited to. None allows the whole space.
+    region : Region or None
+        The part of the space to search. None is all of it.
+    thompson : bool
+        Whether the next trial is the best of a draw from the posterior, not of expected improvement.
+    redraw : float
+        Probability that each coordinate of a proposal is redrawn at random, once a trial was observed.
+    """
+
+    n_initial: int = 0
+    space_filling: bool = True
+    first_settings: np.ndarray | None = None
+    sources: tuple[str, ...] = ()
+    restrict_to: np.ndarray | None = None
+    region: Region | None = None
+    thompson: bool = False
+    redraw: float = 0.0
 
 
 class Surrogate(BaseEstimator):
@@ -113,20 +160,20 @@ class Surrogate(BaseEstimator):
     ----------
     n_initial : int
         How many trials of the target it wants to see, space-filling ones, before its posterior is asked.
-    transfers : bool
+    uses_past_tasks : bool
         Whether it learns from past tasks at all.
-    trained : bool
+    is_cacheable : bool
         Whether learning takes long enough for its result to be kept.
-    alone : str
+    fallback_name : str
         What it is without a past, in words; with them, `fit` warns that there is none.
     redraw : float
         Probability with which each coordinate of a proposal is redrawn at random, once it has seen a trial.
     """
 
     n_initial: int = 0
-    transfers: ClassVar[bool] = False
-    trained: ClassVar[bool] = False
-    alone: ClassVar[str] = ""
+    uses_past_tasks: ClassVar[bool] = False
+    is_cacheable: ClassVar[bool] = False
+    fallback_name: ClassVar[str] = ""
     redraw: float = 0.0
 
     @property
@@ -142,16 +189,16 @@ class Surrogate(BaseEstimator):
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Surrogate:
         """Learn from past tasks, of which there may be none."""
         self.n_tasks_ = len(tasks)
-        if self.alone and not any(np.isfinite(task.z).any() for task in tasks):
+        if self.fallback_name and not any(np.isfinite(task.z).any() for task in tasks):
             warnings.warn(
-                f"{type(self).__name__} has no past trials to learn from and works as {self.alone}.",
+                f"{type(self).__name__} has no past trials to learn from and works as {self.fallback_name}.",
                 stacklevel=2,
             )
         return self
 
     @property
     def task_ids(self) -> list[str]:
-        """Ids of the past tasks it was fitted to, in the order of `similarity`; where it is `trained`."""
+        """Ids of the past tasks it was fitted to, in the order of `similarity`; where it is cacheable."""
         return []
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
@@ -160,6 +207,23 @@ class Surrogate(BaseEstimator):
         None means that there is no belief, and that any trial is as good as another.
         """
         return None
+
+    def check_params(self) -> None:
+        """Raise a ValueError if a parameter is invalid. `fit` does it, too."""
+
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """How the target is to be searched, given its trials so far."""
+        settings, sources = self.proposals(target)
+        return SearchHints(
+            n_initial=self.n_initial_,
+            space_filling=self.n_initial > 0,
+            first_settings=settings,
+            sources=tuple(sources),
+            restrict_to=None if len(target.z) else self.first_choices(target),
+            region=self.region(target),
+            thompson=self.draws(target),
+            redraw=self.redraw_,
+        )
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
         """Configurations to be tried before the posterior is asked, best first, and the past task of each."""
@@ -181,7 +245,7 @@ class Surrogate(BaseEstimator):
         """How alike each past task is to the target, in [0, 1]; None if the method has no such notion."""
         return None
 
-    def basis(self, target: EncodedTask) -> list[str] | None:
+    def similarity_basis(self, target: EncodedTask) -> list[str] | None:
         """What each past task was compared by, in a few words; None if they are not compared."""
         return None
 

@@ -102,7 +102,7 @@ class CommonSurface(MetaSurrogate):
     (True, [0.7])
     """
 
-    alone_: GP
+    fallback_: GP
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class CommonSurface(MetaSurrogate):
     def posterior(self, target: EncodedTask) -> Posterior:
         """Belief about the target: the common surface, given its trials."""
         if not self._has_past:
-            return self.alone_.posterior(target)
+            return self.fallback_.posterior(target)
         alike = self._alike(target)
         prior = self._surface(alike)
         z, shift, scale = standardize(clip_low_outliers(target.z))
@@ -263,7 +263,7 @@ class CommonSurface(MetaSurrogate):
             belief = Conditioned(prior, target.theta, y, Level(shift, 0.0, math.log(scale), 0.0))
         if not self.guard:
             return belief
-        alone = self.alone_.posterior(target)
+        alone = self.fallback_.posterior(target)
         # Both are asked how probable the scores are when mean and deviation are yet to be guessed.
         other = Conditioned(Alone(alone), target.theta, y, guessed)
         return weigh(belief, alone, fair.log_evidence - other.log_evidence)
@@ -301,7 +301,7 @@ class CommonSurface(MetaSurrogate):
         """Correlation of two tasks' values of one setting: of all neighbors the same, with "mkl"."""
         return self._placed(self._alike(target) if self._has_past else np.empty(0))
 
-    def basis(self, target: EncodedTask) -> list[str]:
+    def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each task was compared by, and how many of its trials there was room for."""
         if not self._has_past:
             return self._placed_words([])

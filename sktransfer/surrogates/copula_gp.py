@@ -199,7 +199,7 @@ class CopulaGP(MetaSurrogate):
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """Belief about the target, on the normal scale."""
         if not self._has_past and self._names == ["score"]:
-            return self.alone_.posterior(target)
+            return self.fallback_.posterior(target)
         self._warn_of_unknown(target)
         z = self._scores(target)
         if not self._has_past:
@@ -229,20 +229,23 @@ class CopulaGP(MetaSurrogate):
         return (_Independent if self._few(z) else _Residual)(self, target.theta, z)
 
 
-class _Independent:
+class _Independent(Posterior):
     """The network's prior: nothing that is seen at one setting tells of another."""
 
     def __init__(self, model: CopulaGP, theta: np.ndarray, z: np.ndarray):
-        self.predict = model.prior
+        self._prior = model.prior
         mean, std = model.prior(theta)
         self.log_evidence = float(-0.5 * (((z - mean) / std) ** 2).sum() - np.log(std).sum())
+
+    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._prior(theta)
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         mean, std = self.predict(theta)
         return mean + std * rng.standard_normal((n, len(theta)))
 
 
-class _Residual:
+class _Residual(Posterior):
     """g = mu_w + sigma_w r, r a Gaussian process (section 4.2)."""
 
     def __init__(self, model: CopulaGP, theta: np.ndarray, z: np.ndarray):
@@ -260,7 +263,7 @@ class _Residual:
         return mean + std * self._r.sample(theta, n, rng)
 
 
-class _NormalScale:
+class _NormalScale(Posterior):
     """A belief about normal scores, with what turns them back into scores (see `Posterior`).
 
     The target's own trials tell which score belongs to which normal score; while there are few, the average
@@ -274,8 +277,8 @@ class _NormalScale:
         z: np.ndarray,
         past: dict[str, np.ndarray] | None = None,
     ):
-        self.predict, self.sample = belief.predict, belief.sample
-        self.incumbent = float(z.max()) if len(z) else None
+        self._belief = belief
+        self._incumbent = float(z.max()) if len(z) else None
         ok = np.isfinite(target.z)
         order = np.argsort(z[ok], kind="stable")
         self._normal, self._scores = z[ok][order], np.sort(target.z[ok])
@@ -284,6 +287,15 @@ class _NormalScale:
             apart = target.z[ok] - np.interp(z[ok], _LEVELS, past["quantiles"])
             self._normal, self._scores = _LEVELS, past["quantiles"] + (apart.mean() if ok.any() else 0.0)
             self.level_std = 0.0 if ok.any() else float(past["level_std"])
+
+    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._belief.predict(theta)
+
+    def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        return self._belief.sample(theta, n, rng)
+
+    def incumbent(self, z: np.ndarray) -> float | None:
+        return self._incumbent
 
     def to_scores(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The score of the same rank, and half the distance of those a standard deviation above and below."""

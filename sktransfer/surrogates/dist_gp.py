@@ -177,9 +177,9 @@ class DistGP(JointSurrogate):
             self._order = self.past_.spread_order(np.exp(self.trained_["theta"].detach().numpy()))
         return self._order
 
-    def basis(self, target: EncodedTask) -> list[str]:
+    def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by, and how many of its trials there was room for."""
-        words, owner = super().basis(target), self.past_.owner
+        words, owner = super().similarity_basis(target), self.past_.owner
         psi = self._target_psi(target) if self._has_past and len(owner) > self.max_trials else None
         if psi is None:
             return words

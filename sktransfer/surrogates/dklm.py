@@ -100,7 +100,7 @@ class DKLM(MetaSurrogate):
     ((8,), True, (32,))
     """
 
-    alone_: GP
+    fallback_: GP
 
     def __init__(
         self,
@@ -142,16 +142,16 @@ class DKLM(MetaSurrogate):
 
     # Without meta-training there is nothing to transfer, to keep, or to miss.
     @property
-    def transfers(self) -> bool:  # type: ignore[override]
+    def uses_past_tasks(self) -> bool:  # type: ignore[override]
         return self.meta
 
     @property
-    def trained(self) -> bool:  # type: ignore[override]
+    def is_cacheable(self) -> bool:  # type: ignore[override]
         return self.meta
 
     @property
-    def alone(self) -> str:  # type: ignore[override]
-        return MetaSurrogate.alone if self.meta else ""
+    def fallback_name(self) -> str:  # type: ignore[override]
+        return MetaSurrogate.fallback_name if self.meta else ""
 
     @property
     def _scores(self) -> str:
@@ -270,7 +270,7 @@ class DKLM(MetaSurrogate):
     def posterior(self, target: EncodedTask) -> Posterior:
         """Fit to the target's trials, condition on them, and weigh against a plain Gaussian process."""
         if self.meta and not self._has_past:
-            return self.alone_.posterior(target)
+            return self.fallback_.posterior(target)
         z, shift, scale = self._standard(target)
         inputs = self.inputs_ if self.meta else Inputs.of(target.theta, target.categorical)
         trials = Trials(tensor(inputs(target.theta)), tensor(z), tensor(np.ones(len(z))))
@@ -282,7 +282,7 @@ class DKLM(MetaSurrogate):
             belief = DeepGP(adapted, inputs, trials, shift, scale)
             if not (self.meta and self.guard and len(z)):
                 return belief
-            alone = self.alone_.posterior(target)
+            alone = self.fallback_.posterior(target)
             its_prior = float(default_priors(target.theta.shape[1]).log_density(tensor(alone.h)))
             rescaled = len(z) * np.log(alone.scale / scale)  # both evidences of scores on one scale
             return weigh(belief, alone, evidence - alone.log_evidence - its_prior + rescaled)

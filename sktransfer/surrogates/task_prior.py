@@ -96,7 +96,7 @@ class TaskPrior(TaskProcesses):
     0.67
     """
 
-    alone: ClassVar[str] = ""  # the default: on a fresh machine there is nothing to warn of
+    fallback_name: ClassVar[str] = ""  # the default: on a fresh machine there is nothing to warn of
 
     def __init__(
         self,
@@ -196,7 +196,7 @@ class TaskPrior(TaskProcesses):
 
     def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
         """While the target shows little: what, beside the trials made, does best on the past tasks."""
-        shows_little = target.on_plateau or 0 < len(target.z) < N_PORTFOLIO
+        shows_little = target.is_on_plateau or 0 < len(target.z) < N_PORTFOLIO
         if not self._has_past or not shows_little or self._why_silent(target):
             return super().proposals(target)
         numbers, past = self._listened_to(target)[0], self.past_
@@ -217,9 +217,9 @@ class TaskPrior(TaskProcesses):
         None where the past is silent and the trials are too few for a GP: the space is to be filled.
         """
         silent = self._has_past and self._why_silent(target)
-        if silent and (len(target.z) < self.n_initial or target.flat):
+        if silent and (len(target.z) < self.n_initial or target.is_flat):
             return None
-        alone = self.alone_.posterior(target)
+        alone = self.fallback_.posterior(target)
         assert isinstance(alone, GaussianProcess)
         if not self._has_past or silent:
             return alone
@@ -247,7 +247,7 @@ class TaskPrior(TaskProcesses):
             alike[numbers] = whole * weights / weights.max()
         return self._placed(alike)
 
-    def basis(self, target: EncodedTask) -> list[str]:
+    def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by."""
         if self._has_past and (why := self._why_silent(target)):
             return self._placed_words([f"left out: {why}"] * len(self.past_))

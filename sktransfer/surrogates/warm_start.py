@@ -45,7 +45,7 @@ class WarmStart(GP):
            [0.2]]), ['a', 'a'])
     """
 
-    transfers = True
+    uses_past_tasks = True
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class WarmStart(GP):
         """exp(-distance) of the meta-features; 0 for a task of which nothing is known."""
         return np.exp(-self._distances(target))
 
-    def basis(self, target: EncodedTask) -> list[str]:
+    def similarity_basis(self, target: EncodedTask) -> list[str]:
         known = np.isfinite(self.past_["features"]).sum(axis=1)
         return [f"{n} of {len(self.past_['names'])} handcrafted meta-features" for n in known]
 

@@ -64,7 +64,7 @@ def test_every_surrogate_can_be_asked(archive, surrogate):
     [found] = suggest(SVC(), SPACE, *data(99), archive=archive, surrogate=surrogate, random_state=0)
     assert set(found.params) == {"C", "gamma"}
     if surrogate in ("gp", "random"):
-        assert found.note == "nothing similar: these are the defaults"
+        assert found.note == "no similar past task: the defaults"
         assert found.params == {"C": 1.0, "gamma": "scale"}
 
 
@@ -72,8 +72,8 @@ def test_nothing_similar_is_said(tmp_path):
     for where in (None, tmp_path / "empty"):
         first, second = suggest(SVC(C=3.0), SPACE, *data(0), n=2, archive=where)
         assert first.params == {"C": 3.0, "gamma": "scale"}
-        assert first.note == "nothing similar: these are the defaults"
-        assert second.note == "nothing similar: space-filling"
+        assert first.note == "no similar past task: the defaults"
+        assert second.note == "no similar past task: space-filling"
         assert np.isnan(first.mean) and first.sources == ()
 
 
@@ -120,7 +120,7 @@ def test_later_suggestions_are_as_uncertain_as_the_first(archive):
 
 def test_a_method_that_knows_nothing_of_new_data_says_so(archive):
     [found] = suggest(SVC(), SPACE, *data(99), archive=archive, surrogate="multi-gp", random_state=0)
-    assert found.note == "nothing similar: these are the defaults"
+    assert found.note == "no similar past task: the defaults"
 
 
 @pytest.mark.parametrize("n", [0, -1])

@@ -98,7 +98,7 @@ def assert_copes(surrogate, past):
         assert np.isfinite(draws).all()
         alike = model.similarity(today)
         assert_same_belief(back.similarity(today), alike)
-        assert len(alike) == len(model.basis(today)) == len(model.task_ids)
+        assert len(alike) == len(model.similarity_basis(today)) == len(model.task_ids)
         assert ((alike >= 0) & (alike <= 1)).all()
 
 

@@ -127,7 +127,7 @@ def test_learned_contexts_tell_families_apart():
     similar = surrogate.similarity(asked)
     assert ((similar >= 0) & (similar <= 1)).all()
     assert similar[::2].mean() > similar[1::2].mean()
-    assert surrogate.basis(asked) == ["trials alone"] * 8
+    assert surrogate.similarity_basis(asked) == ["trials alone"] * 8
 
 
 def test_embeddings_are_carried_to_another_estimator():
@@ -174,7 +174,7 @@ def test_an_encoder_reads_the_context_from_the_data():
     assert (
         similar.mean() > surrogate.similarity(EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, far)).mean()
     )
-    assert "meta-features" in surrogate.basis(target())[0]
+    assert "meta-features" in surrogate.similarity_basis(target())[0]
 
 
 # -- bad input -------------------------------------------------------------------------------------
@@ -234,7 +234,10 @@ def test_equal_failed_and_mixed_scores(kind):
     assert "all failed" not in surrogate.embeddings_
     if surrogate.embeddings_:
         assert surrogate.similarity(target(3)).shape == (5,)
-        assert surrogate.basis(target(3))[2] == "none of its trials succeeded with what is fixed today"
+        assert (
+            surrogate.similarity_basis(target(3))[2]
+            == "none of its trials succeeded with what is fixed today"
+        )
     own = target(5)
     for z in (own.z, np.full(5, 0.5), np.array([np.nan, *own.z[1:]]), np.full(5, np.nan)):
         finite(surrogate.posterior(EncodedTask(own.theta, z, NUMBERS, own.profile)))

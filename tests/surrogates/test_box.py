@@ -152,7 +152,7 @@ def test_a_box_that_misleads_is_left_and_the_papers_is_not():
     def best(surrogate):
         optimizer = TransferOptimizer(SPACE, surrogate=surrogate, random_state=0)
         optimizer.surrogate.fit(tasks)
-        optimizer.learned = True
+        optimizer.is_fitted = True
         for _ in range(20):
             [params] = optimizer.ask()
             optimizer.tell(params, -((params["a"] - 0.75) ** 2) - (params["b"] - 0.3) ** 2)

@@ -133,8 +133,8 @@ def test_the_nearest_tasks_are_asked():
     model = fitted(tasks, n_neighbors=2)
     today = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, data(9, 80))
     np.testing.assert_allclose(model.similarity(today), [0.7, 0.7, 0, 0])
-    assert model.basis(today)[1].endswith("rows, columns, classes; 30 of its 30 trials")
-    assert model.basis(today)[3].endswith("; 0 of its 30 trials")
+    assert model.similarity_basis(today)[1].endswith("rows, columns, classes; 30 of its 30 trials")
+    assert model.similarity_basis(today)[3].endswith("; 0 of its 30 trials")
     by_feature = fitted(tasks, kernel="sqe").similarity(today)
     assert by_feature.argmax() == 1
     assert by_feature.argmin() == 3
@@ -158,7 +158,7 @@ def test_the_past_is_factorised_once_for_a_target(kernel):
 
 def test_room_for_some_trials_only_is_shared_out():
     model = fitted(past_tasks(6, 20), n_neighbors=3, max_trials=30)
-    words = model.basis(target())
+    words = model.similarity_basis(target())
     assert (
         sorted(word.split("; ")[1] for word in words)
         == ["0 of its 20 trials"] * 3 + ["10 of its 20 trials"] * 3
@@ -170,7 +170,7 @@ def test_proposals_are_redrawn_but_for_the_first():
     def ask(redraw):
         model = fitted(past_tasks(4, 10), redraw=redraw)
         optimizer = TransferOptimizer(SPACE, surrogate=model, profile=data(77), random_state=0)
-        optimizer.surrogate, optimizer.learned = model, True
+        optimizer.surrogate, optimizer.is_fitted = model, True
         [first] = optimizer.ask()
         optimizer.tell(first, 0.5)
         return first, optimizer.ask()[0]

@@ -281,7 +281,7 @@ def test_deep_gp_transfers_nothing_and_does_not_complain():
         surrogates = [quick("deep-gp").fit(tasks) for tasks in ([], past_tasks())]
     one, two = (surrogate.posterior(target(6)).predict(POINTS)[0] for surrogate in surrogates)
     assert_same_belief(one, two)
-    assert not surrogates[1].transfers and not surrogates[1].trained
+    assert not surrogates[1].uses_past_tasks and not surrogates[1].is_cacheable
     assert surrogates[1].n_initial_ == 4 and not len(surrogates[1].proposals(target())[0])
     assert search(quick("deep-gp", adapt_steps=50), [], 12)[-1] > 0.9
 

@@ -143,7 +143,7 @@ def test_any_past_and_any_trials_give_a_finite_belief(surrogate, past):
     if fitted.similarity(today) is not None:
         alike = fitted.similarity(today)
         assert ((alike >= 0) & (alike <= 1)).all()
-        assert len(alike) == len(fitted.basis(today)) == len(PASTS[past])
+        assert len(alike) == len(fitted.similarity_basis(today)) == len(PASTS[past])
         assert_same_belief(alike, back.similarity(today))
 
 
@@ -153,10 +153,10 @@ def test_without_a_past_it_is_the_gp_and_says_so(surrogate, tasks):
     with pytest.warns(UserWarning, match="no past trials"):
         fitted = clone(surrogate).fit(tasks)
     assert fitted.n_initial_ == surrogate.n_initial
-    alone = fitted.alone_.posterior(target(5)).predict(POINTS)
+    alone = fitted.fallback_.posterior(target(5)).predict(POINTS)
     assert_same_belief(predicted(fitted, target(5)), alone)
     assert fitted.similarity(target(5)).tolist() == [0] * len(tasks)
-    assert len(fitted.basis(target(5))) == len(tasks)
+    assert len(fitted.similarity_basis(target(5))) == len(tasks)
 
 
 @BOTH
@@ -179,8 +179,8 @@ def test_a_task_of_failures_keeps_its_place(surrogate):
     fitted = clone(surrogate).fit([bad, *good])
     assert fitted.task_ids == [bad.id, good[0].id, good[1].id]
     assert fitted.similarity(target(0)).tolist() == [0, 1, 1]
-    assert fitted.basis(target(4))[0] == "none of its trials succeeded with what is fixed today"
-    assert fitted.basis(target(4))[1] == "order of the scores of 4 trials"
+    assert fitted.similarity_basis(target(4))[0] == "none of its trials succeeded with what is fixed today"
+    assert fitted.similarity_basis(target(4))[1] == "order of the scores of 4 trials"
 
 
 @BOTH
@@ -202,7 +202,7 @@ def test_five_hundred_tasks_of_any_length():
         for n in (0, 6):
             assert len(fitted.posterior(target(n)).weights) <= 31
             predicted(fitted, target(n))
-        assert fitted.basis(target(0)).count("order of the scores of 0 trials") == 30
+        assert fitted.similarity_basis(target(0)).count("order of the scores of 0 trials") == 30
 
 
 @BOTH
@@ -283,5 +283,5 @@ def test_equal_scores_do_not_hold_it_in_place(surrogate):
 def test_the_value_to_beat_is_believed_of_a_trial(surrogate):
     fitted, today = clone(surrogate).fit(past_tasks(5)), target(4)
     posterior = fitted.posterior(today)
-    assert posterior.incumbent == posterior.predict(today.theta)[0].max()
-    assert fitted.posterior(target(0)).incumbent is None
+    assert posterior.incumbent(today.z) == posterior.predict(today.theta)[0].max()
+    assert fitted.posterior(target(0)).incumbent(np.empty(0)) is None

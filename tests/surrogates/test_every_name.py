@@ -61,11 +61,11 @@ def test_an_odd_past_is_no_reason_to_fail(name):
         optimizer.tell(params, score, cost=0.1)
     batch = optimizer.ask(3)
     assert len({tuple(params.items()) for params in batch}) == 3
-    for parts in (optimizer.similarity(), optimizer.basis()):
+    for parts in (optimizer.similarity(), optimizer.similarity_basis()):
         assert parts is None or len(parts) == len(tasks)
     similarity = optimizer.similarity()
     assert similarity is None or ((similarity >= 0) & (similarity <= 1)).all()
-    if optimizer.surrogate.trained:
+    if optimizer.surrogate.is_cacheable:
         assert optimizer.surrogate.task_ids == [task.id for task in tasks]
 
 
@@ -73,7 +73,7 @@ def test_an_odd_past_is_no_reason_to_fail(name):
 def test_one_past_task_and_none(name):
     for tasks in (odd_past()[:1], []):
         optimizer = TransferOptimizer(SPACE, tasks, profile=data(0), surrogate=name, random_state=0)
-        transfers = optimizer.surrogate.transfers and optimizer.surrogate.alone
+        transfers = optimizer.surrogate.uses_past_tasks and optimizer.surrogate.fallback_name
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for _ in range(2):
@@ -97,7 +97,7 @@ def test_a_search_says_nothing_unasked(name, tmp_path):
         warnings.simplefilter("error", UserWarning)
         search.fit(*make_classification(50, 4, random_state=9))
     assert len(search.cv_results_["params"]) == 5
-    assert len(search.source_tasks_) == (3 if search.surrogate_.transfers else 0)
+    assert len(search.source_tasks_) == (3 if search.surrogate_.uses_past_tasks else 0)
 
 
 def test_every_name_is_documented():

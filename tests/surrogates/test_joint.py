@@ -202,7 +202,7 @@ def test_draws_agree_with_predictions():
 def search(surrogate, tasks, noise, n, seed=0):
     optimizer = TransferOptimizer(SPACE, surrogate=surrogate, profile=data(noise, 77), random_state=seed)
     optimizer.surrogate.fit(tasks)
-    optimizer.learned = True
+    optimizer.is_fitted = True
     best = []
     for _ in range(n):
         [params] = optimizer.ask()
@@ -258,7 +258,7 @@ def test_similar_tasks_are_more_similar(name):
     assert similarity.shape == (8,)
     assert ((similarity >= 0) & (similarity <= 1)).all()
     assert similarity[::2].mean() > similarity[1::2].mean()
-    assert len(surrogate.basis(target())) == 8
+    assert len(surrogate.similarity_basis(target())) == 8
 
 
 def test_multi_waits_for_a_trial_and_the_others_do_not():
@@ -276,7 +276,7 @@ def test_the_first_choice_of_blr_is_among_the_best_of_the_past():
 def test_a_first_batch_spreads():
     optimizer = TransferOptimizer(SPACE, profile=data(0.1, 77), surrogate=quick("dist-gp"), random_state=0)
     optimizer.surrogate.fit(past_tasks())
-    optimizer.learned = True
+    optimizer.is_fitted = True
     batch = np.array([[p["a"], p["b"]] for p in optimizer.ask(4)])
     apart = np.abs(batch[:, None] - batch[None]).max(-1) + np.eye(4)
     assert apart.min() > 0.02
@@ -322,7 +322,7 @@ def test_a_target_that_cannot_be_encoded_is_searched_alone():
     elsewhere = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, profile(np.eye(20), np.arange(20) % 2))
     assert (surrogate.similarity(elsewhere) == 0).all()
     assert surrogate.posterior(elsewhere) is None
-    assert all("(of these data)" in words for words in surrogate.basis(elsewhere))
+    assert all("(of these data)" in words for words in surrogate.similarity_basis(elsewhere))
     seen = replace(elsewhere, theta=np.random.default_rng(0).random((5, 2)), z=np.arange(5.0))
     assert np.isfinite(surrogate.posterior(seen).predict(seen.theta)).all()
 
@@ -372,7 +372,7 @@ def test_thinning_prefers_similar_tasks_and_changes_little():
     alike = thin.similarity(target())
     rows = thin._telling(alike)
     assert len(rows) == 100
-    assert thin.basis(target())[0].endswith(" of its 40 trials")
+    assert thin.similarity_basis(target())[0].endswith(" of its 40 trials")
     counts = np.bincount(thin.past_.owner[rows], minlength=8)
     assert counts[alike.argmax()] > counts[alike.argmin()]
     theta = np.random.default_rng(0).random((300, 2))

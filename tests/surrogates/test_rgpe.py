@@ -39,7 +39,7 @@ def slow_weights(losses):
 def test_weights_are_those_of_the_definition(n):
     surrogate, today = RGPE(n_samples=40).fit([*past_tasks(4), *past_tasks(3, sign=-1.0)]), target(n)
     today.z[1] = today.z[0]
-    own = surrogate.alone_.posterior(today)
+    own = surrogate.fallback_.posterior(today)
     rng = np.random.default_rng(0)  # random_state of the surrogate: the same draws in the same order
     draws = surrogate._processes.sample(own.X, 40, rng)
     left_out = without_each(own).sample(own.X, 40, rng)
@@ -80,7 +80,7 @@ def test_a_trial_is_left_out():
 
 def test_mean_and_variance_are_weighted_sums():
     surrogate, today = RGPE().fit(past_tasks(4)), target(6)
-    own, points = surrogate.alone_.posterior(today), np.random.default_rng(0).random((30, 2))
+    own, points = surrogate.fallback_.posterior(today), np.random.default_rng(0).random((30, 2))
     numbers, w = surrogate._weighed(own)
     means, variances = surrogate._processes.take(numbers).moments(points)
     own_mean, own_std = own.predict(points)

@@ -86,7 +86,7 @@ def test_there_is_room_for_the_nearest_tasks():
         for i, n in enumerate([900, 40, 90, 400])
     ]
     model = SCoT(max_trials=45).fit(tasks)
-    words = model.basis(EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, data(9, 95)))
+    words = model.similarity_basis(EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, data(9, 95)))
     used = [int(word.split("; ")[1].split(" of ")[0]) for word in words]
     assert used == [0, 15, 30, 0]
     assert words[2].startswith("numbers of rows, columns, classes; 30 of its 30")

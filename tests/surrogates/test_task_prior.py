@@ -113,8 +113,8 @@ def test_past_scores_that_look_like_noise_are_left_alone():
     model = TaskPrior().fit([shuffled(each, i) for i, each in enumerate(past)])
     assert model.posterior(target()) is None and not len(model.proposals(target(n=2))[0])
     assert model.first_choices(target()) is None and not model.similarity(target(n=6)).any()
-    assert set(model.basis(target())) == {"left out: past scores look like noise"}
-    expected = model.alone_.posterior(target(n=6)).predict(GRID)
+    assert set(model.similarity_basis(target())) == {"left out: past scores look like noise"}
+    expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
     back = clone(model).set_state(model.get_state())
     assert not back.similarity(target(n=6)).any()
@@ -195,11 +195,11 @@ def test_only_the_most_alike_are_asked():
     past = [task((0.5, 0.5), data=SMALL if i < 3 else LARGE, seed=i, id=str(i)) for i in range(6)]
     model = TaskPrior(max_tasks=3).fit(past)
     assert np.flatnonzero(model.similarity(target(data=LARGE))).tolist() == [3, 4, 5]
-    words = model.basis(target(data=LARGE))
+    words = model.similarity_basis(target(data=LARGE))
     assert words[0].startswith("left out") and words[3].endswith("meta-features")
     few = replace(LARGE, meta_features={"log_rows": 3.0})  # as of texts
-    assert sorted(model.basis(target(data=few)))[:3] == ["1 meta-features"] * 3
-    assert TaskPrior().fit(past[:1]).basis(target(data=few)) == ["its trials alone"]
+    assert sorted(model.similarity_basis(target(data=few)))[:3] == ["1 meta-features"] * 3
+    assert TaskPrior().fit(past[:1]).similarity_basis(target(data=few)) == ["its trials alone"]
 
 
 def test_features_that_go_with_the_best_setting_count_more():
@@ -248,8 +248,8 @@ def test_a_target_unlike_everything_is_explored():
     wide = profile(1e6 * RNG.normal(size=(50, 900)) ** 3, np.arange(50) % 9)
     assert model.posterior(target(data=wide)) is None and not len(model.proposals(target(n=2, data=wide))[0])
     assert not model.similarity(target(data=wide)).any()
-    assert set(model.basis(target(data=wide))) == {"left out: nothing is similar to these data"}
-    expected = model.alone_.posterior(target(n=6)).predict(GRID)
+    assert set(model.similarity_basis(target(data=wide))) == {"left out: nothing is similar to these data"}
+    expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_belief(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
     assert model.similarity(target(data=sets[3])).any()
     assert TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()  # too few to call anything unlike
@@ -258,13 +258,13 @@ def test_a_target_unlike_everything_is_explored():
 def test_without_data_all_count_alike():
     model = TaskPrior().fit([task((0.5, 0.5), data=SMALL), task((0.4, 0.5)), task((0.6, 0.5), data=LARGE)])
     assert model.similarity(target()).tolist() == [1.0, 1.0, 1.0]
-    assert model.basis(target()) == ["its trials alone"] * 3
+    assert model.similarity_basis(target()) == ["its trials alone"] * 3
 
 
 def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
     model = TaskPrior().fit([])
     assert not recwarn.list and model.n_initial_ == 4
-    expected = model.alone_.posterior(target(n=6)).predict(GRID)
+    expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
 
 

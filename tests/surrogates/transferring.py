@@ -50,7 +50,7 @@ def search(surrogate, tasks, n, seed=0):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that there is no past
         optimizer.surrogate.fit(tasks)
-    optimizer.learned = True
+    optimizer.is_fitted = True
     best = []
     for _ in range(n):
         [params] = optimizer.ask()

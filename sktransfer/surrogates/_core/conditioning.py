@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from sktransfer.surrogates._core.past_trials import Level
+from sktransfer.surrogates.base import Posterior
 
 _GRID = np.linspace(-3, 3, 25)
 _JITTER = 1e-8
@@ -31,7 +32,7 @@ class Prior(Protocol):
         """Means, variances, and covariances with the anchors; (n, d), (k, d) -> (n,), (n,), (n, k)."""
 
 
-class Conditioned:
+class Conditioned(Posterior):
     """Posterior of the target's scores.
 
     Parameters

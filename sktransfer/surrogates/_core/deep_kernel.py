@@ -14,6 +14,7 @@ import torch
 
 from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess
 from sktransfer.surrogates._core.network_inputs import Inputs
+from sktransfer.surrogates.base import Posterior
 from sktransfer.utils._networks import forward
 from sktransfer.utils._torch import tensor, torch_context
 
@@ -36,7 +37,7 @@ class Trials(NamedTuple):
     here: torch.Tensor  # (..., n), 1 for a trial, 0 for padding
 
 
-class DeepGP:
+class DeepGP(Posterior):
     """A Gaussian process on the features of configurations, given the trials seen."""
 
     def __init__(self, w: Weights, inputs: Inputs, trials: Trials, shift: float, scale: float):

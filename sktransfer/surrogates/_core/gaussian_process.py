@@ -22,6 +22,7 @@ import torch
 from scipy.optimize import minimize
 
 from sktransfer.surrogates._core.gp_gradient import value_and_gradient
+from sktransfer.surrogates.base import Posterior
 from sktransfer.utils._threads import single_threaded
 from sktransfer.utils._torch import eye, tensor, torch_context
 
@@ -166,7 +167,7 @@ def fit_hyperparameters(
     return best.x
 
 
-class GaussianProcess:
+class GaussianProcess(Posterior):
     """Posterior of a GP with given hyperparameters.
 
     Parameters

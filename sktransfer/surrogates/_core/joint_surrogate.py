@@ -39,9 +39,9 @@ class JointSurrogate(Surrogate):
     and what it believes of a data set with a given vector (`_prior`).
     """
 
-    transfers = True
-    trained = True
-    alone = "a Gaussian process on the target alone"
+    uses_past_tasks = True
+    is_cacheable = True
+    fallback_name = "a Gaussian process on the target alone"
 
     encoder: Any
     scores: str
@@ -57,7 +57,7 @@ class JointSurrogate(Surrogate):
         """Train encoder and model on the past tasks, from the weights of `warm_from` where they fit."""
         self._check()
         super().fit(tasks, warm_from)
-        self.alone_ = GP(n_initial=self.n_initial).fit([])
+        self.fallback_ = GP(n_initial=self.n_initial).fit([])
         self.past_ = Past.of(tasks, self.scores)
         self.encoder_: Encoder = clone(self.encoder) if self.encoder is not None else PairEncoder()
         self.encoder_.fit([task.profile for task in tasks])
@@ -215,11 +215,11 @@ class JointSurrogate(Surrogate):
         """Belief about the target, from the past and from its own trials."""
         psi = self._target_psi(target) if self._has_past else None
         if psi is None:
-            return None if len(target.z) < self.n_initial else self.alone_.posterior(target)
+            return None if len(target.z) < self.n_initial else self.fallback_.posterior(target)
         past, y, level = self._condition(psi, target)
         if not len(y):
             return past
-        return guard(past, self.alone_.posterior(target), target.theta, y, level)
+        return guard(past, self.fallback_.posterior(target), target.theta, y, level)
 
     def _condition(self, psi: np.ndarray, target: EncodedTask) -> tuple[Conditioned, np.ndarray, Any]:
         level = self.past_.level(self._alike(psi), self.readable_, target.z, shared=self.scores == "raw")
@@ -257,7 +257,7 @@ class JointSurrogate(Surrogate):
             return np.zeros(len(self.past_))
         return np.where(self.readable_, self._alike(psi), 0.0)
 
-    def basis(self, target: EncodedTask) -> list[str]:
+    def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by; if less is known of today's data, that."""
         today = self.encoder_.basis(target.profile)
         less = today.startswith(("nothing", "sizes"))
@@ -286,7 +286,7 @@ class JointSurrogate(Surrogate):
         self.encoder_.set_state(part("encoder."))
         self.readable_, self.basis_ = state["own.readable"], state["own.basis"]
         self.largest_, self.sizes_ = float(state["own.largest"]), state["own.sizes"]
-        self.alone_ = GP(n_initial=self.n_initial).fit([])
+        self.fallback_ = GP(n_initial=self.n_initial).fit([])
         self.n_tasks_ = len(self.past_)
         if self._has_past:
             self.psi_ = state["psi"]

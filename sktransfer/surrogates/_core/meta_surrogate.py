@@ -35,9 +35,9 @@ class MetaSurrogate(Surrogate):
         Where in ``given_`` those of ``past_`` are.
     """
 
-    transfers = True
-    trained = True
-    alone: ClassVar[str] = "a Gaussian process on the target alone"
+    uses_past_tasks = True
+    is_cacheable = True
+    fallback_name: ClassVar[str] = "a Gaussian process on the target alone"
     _scores: Any = "standardize"  # as in `Past.of`
 
     trained_: dict[str, torch.Tensor]
@@ -61,7 +61,7 @@ class MetaSurrogate(Surrogate):
     def _set_up(self, past: Past) -> None:
         self.past_ = past
         self.inputs_ = Inputs.of(past.theta, past.categorical)
-        self.alone_ = self._relative().fit([])
+        self.fallback_ = self._relative().fit([])
 
     def _relative(self) -> Surrogate:
         """What it is without a past."""

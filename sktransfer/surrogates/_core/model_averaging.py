@@ -28,7 +28,7 @@ class Alone:
         return np.zeros(len(theta)), variance, self._gp.prior_covariance(theta, anchors)
 
 
-class Guarded:
+class Guarded(Posterior):
     """The average of two posteriors, matched in mean and variance.
 
     Attributes
@@ -36,8 +36,6 @@ class Guarded:
     weight : float
         Of the first one, the one that rests on the past.
     """
-
-    level_std = 0.0
 
     def __init__(self, past: Posterior, alone: Posterior, weight: float):
         self._past, self._alone, self.weight = past, alone, weight

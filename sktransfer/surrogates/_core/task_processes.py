@@ -146,7 +146,7 @@ class TaskEnsemble(TaskProcesses):
             alike[numbers] = weights[:-1] / weights.max()
         return self._placed(alike)
 
-    def basis(self, target: EncodedTask) -> list[str]:
+    def similarity_basis(self, target: EncodedTask) -> list[str]:
         """By how many trials of the target each past task was judged."""
         words = [f"left out: not among the {self.max_tasks} that agree best with the trials"] * len(
             self.past_
@@ -157,7 +157,7 @@ class TaskEnsemble(TaskProcesses):
         return self._placed_words(words)
 
     def _own(self, target: EncodedTask) -> GaussianProcess:
-        own = self.alone_.posterior(target)
+        own = self.fallback_.posterior(target)
         assert isinstance(own, GaussianProcess)
         return own
 
@@ -166,7 +166,7 @@ def _identity(theta: np.ndarray, z: np.ndarray, real: np.ndarray) -> bytes:
     return theta[real].tobytes() + z[real].tobytes()
 
 
-class Ensemble:
+class Ensemble(Posterior):
     """The weighted sum of independent processes.
 
     Parameters
@@ -195,7 +195,10 @@ class Ensemble:
         """What turns standardized scores into scores, and how uncertain the shift is."""
         self._shift, self._scale, self.level_std = shift, scale, level_std
         trials = self._own.X
-        self.incumbent = float(self.predict(trials)[0].max()) if len(trials) else None
+        self._incumbent = float(self.predict(trials)[0].max()) if len(trials) else None
+
+    def incumbent(self, z: np.ndarray) -> float | None:
+        return self._incumbent
 
     def standardized(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the standardized score; (k, d) -> (k,), (k,)."""

@@ -26,7 +26,7 @@ import torch
 
 from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.network_inputs import Inputs
-from sktransfer.surrogates.base import EncodedTask, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.utils._networks import Network, forward
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._torch import tensor, torch_context
@@ -177,7 +177,7 @@ def _energy(
     return misfit.sum() + prior - NOISE.log_density(log_noise)
 
 
-class Networks:
+class Networks(Posterior):
     """Sampled networks as a posterior, in units of the score."""
 
     def __init__(self, inputs: Inputs, weights: list[torch.Tensor], shift: float, scale: float):

@@ -54,8 +54,8 @@ class Box(GP):
     (array([0.2]), array([0.5]))
     """
 
-    transfers = True
-    alone = "a Gaussian process in the whole space"
+    uses_past_tasks = True
+    fallback_name = "a Gaussian process in the whole space"
 
     def __init__(
         self,

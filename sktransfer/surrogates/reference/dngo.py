@@ -23,7 +23,7 @@ from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.linear_regression import LinearRegression, fit_precisions
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.training import train
-from sktransfer.surrogates.base import EncodedTask, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.utils._networks import Network, forward
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._torch import tensor, torch_context
@@ -106,7 +106,7 @@ class DNGO(Surrogate):
         return HeadPosterior(inputs, weights, head, shift, scale)
 
 
-class HeadPosterior:
+class HeadPosterior(Posterior):
     """Posterior of a linear regression on the features of a network, in units of the score."""
 
     def __init__(

@@ -75,7 +75,7 @@ class SCoT(MetaSurrogate):
     True
     """
 
-    alone_: GP
+    fallback_: GP
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class SCoT(MetaSurrogate):
     def posterior(self, target: EncodedTask) -> Posterior:
         """Rank all trials, fit the process to the ranks, and bring it to the scale of the target's scores."""
         if not self._has_past:
-            return self.alone_.posterior(target)
+            return self.fallback_.posterior(target)
         past, x = self.past_, self._target_features(target)
         before = self._before(x)
         level = past.level(self._alike(x), np.ones(len(past), dtype=bool), target.z)
@@ -213,7 +213,7 @@ class SCoT(MetaSurrogate):
         belief = _Ranked(gp, x)
         if not self.guard:
             return belief
-        alone = self.alone_.posterior(target)
+        alone = self.fallback_.posterior(target)
         # How probable the scores were by the past's ranks alone: the ranks above have seen them.
         other = Conditioned(Alone(alone), target.theta, y, level)
         return weigh(belief, alone, fair.log_evidence - other.log_evidence)
@@ -244,7 +244,7 @@ class SCoT(MetaSurrogate):
             return self._placed(np.empty(0))
         return self._placed(self._alike(self._target_features(target)))
 
-    def basis(self, target: EncodedTask) -> list[str]:
+    def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each task was compared by, and how many of its trials were ranked."""
         if not self._has_past:
             return self._placed_words([])
@@ -294,7 +294,7 @@ class _Before:
         return self._gp.moments(_beside(theta, self._x), _beside(anchors, self._x))
 
 
-class _Ranked:
+class _Ranked(Posterior):
     """The process on all ranks, at the target's data."""
 
     def __init__(self, gp: GaussianProcess, x: np.ndarray):

@@ -1,0 +1,55 @@
+"""Configurations that are proposed for evaluation or suggested without one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A configuration to evaluate.
+
+    Parameters
+    ----------
+    params : dict
+    origin : str
+        Where it comes from: "grid", "space-filling", "random", "model", or "task" and the id of a past
+        task.
+    mean, std : float
+        Predicted score and its standard deviation; NaN without a model.
+    """
+
+    params: dict[str, Any]
+    origin: str
+    mean: float = math.nan
+    std: float = math.nan
+
+    @property
+    def is_from_past(self) -> bool:
+        """Whether it was learned from past tasks, as long as nothing was evaluated on the target."""
+        return self.origin.startswith(("model", "task"))
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A configuration for data that nothing was evaluated on.
+
+    Parameters
+    ----------
+    params : dict
+    mean, std : float
+        Predicted score and its standard deviation; NaN where no model predicts. Errors in the units of
+        the target, such as a mean absolute error, are in the units of the past data sets.
+    sources : tuple of (str, float)
+        Ids of the past tasks it is based on and their similarity, most similar first.
+    note : str
+        What it is based on, in words.
+    """
+
+    params: dict[str, Any]
+    mean: float
+    std: float
+    sources: tuple[tuple[str, float], ...]
+    note: str
