@@ -81,7 +81,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def child(folder: str, kind: str) -> None:
     """What runs until it is killed, once it is told to begin."""
     if kind in ("batches", "grid"):
-        _evaluator.SHORT_SECONDS = 0  # otherwise up to half a second of fast fits are lost by design
+        _evaluator.SYNC_SECONDS = 0  # otherwise up to half a second of fast fits are lost by design
     Logged.log = Path(folder) / "log"
     sys.stdin.readline()
     search(Path(folder) / "archive", kind).fit(*data())
@@ -138,7 +138,7 @@ def faults(folder: Path, kind: str, begun: list[float], whole: TransferSearchCV)
                 np.testing.assert_array_equal(resumed.cv_results_[key], values)
             except AssertionError:
                 wrong.append(f"another result: {key}")
-    if [len(task.trials) for task in archive.select().tasks] != [N_ITER]:
+    if [len(task.trials) for task in archive.select().used] != [N_ITER]:
         wrong.append("the record does not hold each trial once")
     return wrong, len(found)
 

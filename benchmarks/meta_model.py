@@ -35,7 +35,7 @@ from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profi
 from sktransfer.archive import _index, _stored
 from sktransfer.archive._model_cache import ModelStore
 from sktransfer.dataset._meta_features import landmark_models
-from sktransfer.model_selection import _run
+from sktransfer.model_selection import _history
 from sktransfer.surrogates import make_surrogate
 
 SURROGATES = ["dist-gp", "dist-blr", "auto"]
@@ -154,12 +154,12 @@ def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]
     landmark_models(True)
     model = type(make_surrogate(surrogate))  # both import what the package leaves for later, torch above all
     imports = time.perf_counter() - begun
-    clock.watch("profile", _run, "profile")
+    clock.watch("profile", _history, "profile")
     clock.watch("reading", _stored, "read_task")
     clock.watch("reading", _index, "read_task")
     clock.watch("guard", Archive, "select")
     clock.watch("model file", ModelStore, "has", "get", "nearest", "put")
-    clock.watch("training", TransferOptimizer, "learn")
+    clock.watch("training", TransferOptimizer, "fit_surrogate")
     clock.watch("proposal", TransferOptimizer, "propose")
     clock.watch("restoring", model, "set_state")
     if estimator in STARTER:
@@ -183,7 +183,7 @@ def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]
         search.fit(X, y)
         total = Probe.first - begun
         (path / "tasks" / f"{search.task_id_}.joblib").unlink()
-        heard = [row for row in search.source_tasks_ if row["refused"] is None]
+        heard = [row for row in search.source_tasks_ if row["excluded"] is None]
         n_past = 1 if estimator in STARTER else len(Archive(path))
         if not search.cv_results_["origin"][0].startswith(("model", "task")) or len(heard) < n_past:
             raise RuntimeError("The model did not propose, or not all of the past was heard.")

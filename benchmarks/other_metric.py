@@ -23,7 +23,7 @@ from benchmarks.runner import run_all
 from benchmarks.starter_spaces import specs
 from sktransfer import DatasetProfile, Task, TransferOptimizer
 from sktransfer.archive import Starter, starter_folder
-from sktransfer.model_selection._run_parts import parse_space
+from sktransfer.model_selection._plan import parse_space
 from sktransfer.space import Space
 
 WORK = Path(__file__).parent / ".work" / "other_metric.jsonl"

@@ -40,7 +40,7 @@ def main():
         print("Tuning", ", ".join(PAST), "one after the other:\n")
         for name, (X, y) in PAST.items():
             search = TransferSearchCV(pipeline, SPACE, n_iter=20, archive=archive, random_state=0).fit(X, y)
-            heard = sum(source["refused"] is None for source in search.source_tasks_)
+            heard = sum(source["excluded"] is None for source in search.source_tasks_)
             print(
                 f"  {name:14} best accuracy {search.best_score_:.3f};  {heard} past tasks were heard;  "
                 f"the archive holds {len(archive)}"

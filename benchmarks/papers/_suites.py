@@ -73,14 +73,14 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
         # A method may be at home in some of the suites only.
         chosen = everywhere(rows) if name == "all suites" else [row for row in rows if row["suite"] == name]
         found = Comparison(chosen)
-        lines += [f"## {name}: {len(found.tasks)} tasks", ""]
+        lines += [f"## {name}: {len(found.used)} tasks", ""]
         lines += ["Mean normalized regret after k trials:", "", *trials_table(found.regret, at)]
         lines += [f"Mean rank among {len(found.rank)} methods:", "", *trials_table(found.rank, at)]
-        if len(found.tasks) > 1:
+        if len(found.used) > 1:
             apart = [" = ".join(group) for group in not_apart(found.last(at[-1]), found.difference)]
             lines += [
                 f"After {at[-1]} trials two mean ranks are apart from a difference of {found.difference:.2f} "
-                f"on (Nemenyi, 5 %, {len(found.tasks)} tasks). Not apart: {'; '.join(apart) or 'none'}.",
+                f"on (Nemenyi, 5 %, {len(found.used)} tasks). Not apart: {'; '.join(apart) or 'none'}.",
                 "",
             ]
     return lines + seconds(rows)

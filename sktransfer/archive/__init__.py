@@ -3,9 +3,10 @@
 from sktransfer.archive._address import is_remote
 from sktransfer.archive._archive import Archive
 from sktransfer.archive._exchange import ImportReport
+from sktransfer.archive._journal import Journal
 from sktransfer.archive._maintenance import Finding
 from sktransfer.archive._record import library_versions
-from sktransfer.archive._selection import Selection, check_overlap
+from sktransfer.archive._selection import Selection, check_overlap, load_tasks, select_past_tasks
 from sktransfer.archive._starter import Starter, starter_folder
 from sktransfer.exceptions import NewerFormatError, RecordError
 
@@ -13,6 +14,7 @@ __all__ = [
     "Archive",
     "Finding",
     "ImportReport",
+    "Journal",
     "NewerFormatError",
     "RecordError",
     "Selection",
@@ -20,5 +22,7 @@ __all__ = [
     "check_overlap",
     "is_remote",
     "library_versions",
+    "load_tasks",
+    "select_past_tasks",
     "starter_folder",
 ]

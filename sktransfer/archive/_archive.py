@@ -25,7 +25,7 @@ from sktransfer.archive._model_cache import ModelStore
 from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
 from sktransfer.archive._record import is_id, record_to_task, task_to_record
 from sktransfer.archive._remote import Remote
-from sktransfer.archive._selection import Selection, described, select, warn_skipped
+from sktransfer.archive._selection import Selection, described, select_past_tasks, warn_skipped
 from sktransfer.archive._starter import Starter
 from sktransfer.archive._stored import StoredTask
 from sktransfer.archive._upkeep import Upkeep
@@ -249,7 +249,7 @@ class Archive(Upkeep):
         >>> archive = Archive()
         >>> name = archive.append(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.9)]))
         >>> selection = archive.select(Space.parse({"alpha": [0.1, 1]}))
-        >>> selection.tasks, [reason for task, reason in selection.refused]
+        >>> selection.used, [reason for task, reason in selection.excluded]
         ((), ['no parameter in common'])
         """
         overlap = self.overlap if overlap is None else overlap
@@ -257,7 +257,7 @@ class Archive(Upkeep):
         tasks = [*self._candidates(), *self._starter().candidates(today, profile)]
         known = {task.id for task in tasks}
         others = [task for task in extra_tasks if task.id not in known]
-        selection = select(tasks + others, today, profile, overlap)
+        selection = select_past_tasks(tasks + others, today, profile, overlap)
         if not self.readonly:
             keep(self._directory())
         return selection

@@ -35,26 +35,26 @@ class Selection:
 
     Parameters
     ----------
-    tasks : tuple of Task
+    used : tuple of Task
         Those that may.
-    refused : tuple of (Task, str)
+    excluded : tuple of (Task, str)
         Those that may not, each with the reason.
 
     Examples
     --------
-    >>> Selection(tasks=(), refused=()).tasks
+    >>> Selection(used=(), excluded=()).used
     ()
     """
 
-    tasks: tuple[Task, ...]
-    refused: tuple[tuple[Task, str], ...]
+    used: tuple[Task, ...]
+    excluded: tuple[tuple[Task, str], ...]
 
     def loaded(self) -> Selection:
         """The same with every trial in memory; a record that was damaged since it was listed is left out."""
-        return Selection(loaded(self.tasks), self.refused)
+        return Selection(load_tasks(self.used), self.excluded)
 
 
-def loaded(tasks: Iterable[Task]) -> tuple[Task, ...]:
+def load_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
     """The tasks with every trial in memory, but those of which there is none, or whose record is bad."""
     heard = []
     for task in tasks:
@@ -70,7 +70,7 @@ def warn_skipped(error: RecordError) -> None:
     warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=3)
 
 
-def select(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str) -> Selection:
+def select_past_tasks(tasks: Iterable[Task], space: Any, profile: Any, overlap: float | str) -> Selection:
     """Put each task to the rules; see `Archive.select`."""
     today = described(space)
     guard = _guard(profiles_of(profile), check_overlap(overlap))

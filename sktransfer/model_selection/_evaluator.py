@@ -1,192 +1,166 @@
-"""Fits done piece by piece, so that what is finished can be put on disk before the rest is.
+"""`Evaluator`: stands in for the `Parallel` that scikit-learn evaluates candidates with.
 
-A row is what scikit-learn's ``_fit_and_score`` returns of one fit; a candidate has one for each fold.
+It has the fits of a batch done in pieces, so that finished candidates are on disk before the rest is done. It
+leaves out candidates whose results are known from an earlier run, and it notes failed fits. scikit-learn raises
+when all fits of one call failed, because for GridSearchCV one call is the whole search. The evaluator therefore
+clears the error of a failed fit once it is noted. So failed candidates stay in their places in `cv_results_`, and
+the search itself warns or raises at its end.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
-from itertools import islice, takewhile
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from typing import Any
 
-import numpy as np
+from sktransfer.model_selection._history import History
+from sktransfer.model_selection._plan import SearchPlan
+from sktransfer.model_selection._recorder import Recorder
+from sktransfer.model_selection._results import Candidate, Rows, rows_from_plain
+from sktransfer.model_selection._sklearn_compat import (
+    replace_parallel,
+    warn_or_raise_fit_failures,
+)
+from sktransfer.utils._values import params_identity
 
-from sktransfer.optimizer import Proposal
-from sktransfer.task import Trial
-from sktransfer.utils._values import to_python
+SYNC_SECONDS = 0.5  # between two writes to the disk: what a kill may cost of a grid of fast fits
+FITS_PER_REPORT = 8  # of each worker: then waiting for the slowest one costs little
+MAX_GROWTH = 8  # how many times larger a piece of fast fits may be: what a kill may cost
 
-Rows = list[dict[str, Any]]
-
-SHORT_SECONDS = 0.5  # what a kill may cost of a grid of fast fits
-ROUNDS = 8  # fits of each worker between two reports: waiting for the slowest then costs little
-MORE = 8  # times as many of fast ones: what a kill may cost where slow fits follow them
+Fit = tuple[Callable, tuple, dict[str, Any]]  # a delayed call of `_fit_and_score`
 
 
-class Evaluations:
-    """In the place of the `Parallel` that scikit-learn evaluates candidates with: same fits, same rows.
+class Evaluator:
+    """Does fits in pieces and reports each candidate as soon as it is evaluated.
 
     Parameters
     ----------
     parallel : callable
         Does fits and returns their rows, in their order.
-    n_splits, n_workers : int
-    known : callable
-        From a proposal to the rows it had in an earlier run, or None.
-    report : callable
-        Called with a proposal, its rows and whether they are new, as soon as they are there.
-    flush : callable
-        Called every half second at least, as far as fits end, and after the last one.
+    plan : SearchPlan
+    history : History
+    recorder : Recorder
+
+    Attributes
+    ----------
+    candidates : list of Candidate
+        Those of the current batch.
     """
 
     def __init__(
         self,
-        parallel: Callable[[Iterable], Rows],
-        n_splits: int,
-        n_workers: int,
-        known: Callable[[Proposal], Rows | None],
-        report: Callable[[Proposal, Rows, bool], None],
-        flush: Callable[[], None],
+        parallel: Callable[[Iterable[Fit]], Rows],
+        plan: SearchPlan,
+        history: History,
+        recorder: Recorder,
     ):
-        self._parallel, self._n_splits = parallel, n_splits
-        self._known, self._report, self._flush = known, report, flush
-        # With one worker a piece is a candidate; several have to wait for each other after each piece.
-        self._least = 1 if n_workers == 1 else math.ceil(ROUNDS * n_workers / max(1, n_splits))
-        self._most = 1 if n_workers == 1 else MORE * self._least
-        self._step, self._flushed = self._least, 0.0
-        self.batch: Sequence[Proposal] = ()
+        self._parallel, self._plan, self._recorder = parallel, plan, recorder
+        self._known = {key: list(rows) for key, rows in history.known_rows.items()}
+        self._errors = _FitErrors()
+        self._metric: str | None = None
+        # With one worker a piece is a candidate. Several workers wait for each other after each piece.
+        fits, n_splits = FITS_PER_REPORT * plan.n_workers, max(1, plan.n_splits)
+        self._min_piece = 1 if plan.n_workers == 1 else math.ceil(fits / n_splits)
+        self._max_piece = 1 if plan.n_workers == 1 else MAX_GROWTH * self._min_piece
+        self._piece = self._min_piece
+        self.candidates: list[Candidate] = []
 
-    def __call__(self, fits: Iterable) -> Rows:
-        """The rows of the fits of the candidates in `batch`."""
-        fits, rows = iter(fits), Rows()
-        known = [self._known(proposal) for proposal in self.batch]
-        position = 0
-        while position < len(known):
-            found = known[position]
-            if found is None:
-                piece = sum(1 for _ in takewhile(lambda each: each is None, known[position:]))
-                piece = min(piece, self._step)
-                rows += self._fit(self.batch[position : position + piece], fits)
-                position += piece
-            else:
-                for _ in islice(fits, self._n_splits):
-                    pass  # it need not be done
-                self._report(self.batch[position], found, False)
-                rows += found
-                position += 1
-        self._flush()
-        # More of them than the splitter announced: scikit-learn has an error for that.
-        return rows + self._parallel(fits)
+    @classmethod
+    def install(
+        cls, evaluate_candidates: Callable, plan: SearchPlan, history: History, recorder: Recorder
+    ) -> Evaluator:
+        """Make `evaluate_candidates` call an evaluator in place of its `Parallel`."""
+        return replace_parallel(evaluate_candidates, lambda parallel: cls(parallel, plan, history, recorder))
 
-    def _fit(self, proposals: Sequence[Proposal], fits: Iterable) -> Rows:
-        n, begun = self._n_splits, time.monotonic()
-        rows = self._parallel(islice(fits, len(proposals) * n))
-        if rows and len(rows) == len(proposals) * n:  # otherwise scikit-learn will complain
-            for i, proposal in enumerate(proposals):
-                self._report(proposal, rows[i * n : (i + 1) * n], True)
-        now = time.monotonic()
-        self._step = min(2 * self._step, self._most) if now - begun < SHORT_SECONDS else self._least
-        if now - self._flushed >= SHORT_SECONDS:  # after each of many fast fits it would take longest
-            self._flush()
-            self._flushed = now
+    def __call__(self, fits: Iterable[Fit]) -> Rows:
+        """The rows of the fits of one batch."""
+        self.candidates = []
+        rows, waiting = Rows(), list[list[Fit]]()
+        for params, group in _by_candidate(fits):
+            known = self._pop_known(params)
+            if known is None:
+                waiting.append(group)
+            if waiting and (known is not None or len(waiting) >= self._piece):
+                rows += self._fit(waiting)
+                waiting = []
+            if known is not None:
+                self._report(params, known, is_new=False)
+                rows += known
+        rows += self._fit(waiting)
+        self._recorder.sync()
+        self._errors.clear_from(rows, self._plan.error_score)
         return rows
 
-
-# -- what a candidate's rows say -----------------------------------------------------------------------
-
-
-def scores_of(rows: Rows) -> dict[str, list[float]]:
-    """The test scores in each fold, by metric."""
-    found = [row["test_scores"] for row in rows]
-    names = next((list(scores) for scores in found if isinstance(scores, dict)), None)
-    if names is None:
-        return {"score": found}
-    # Where a scorer is a function, a failed fit has one score in the place of all.
-    return {name: [s[name] if isinstance(s, dict) else math.nan for s in found] for name in names}
-
-
-def trial_of(params: dict[str, Any], rows: Rows, metric: str) -> Trial:
-    """The trial of a candidate: the numbers that `cv_results_` shows, to the last bit."""
-    means, stds = {}, {}
-    for name, scores in scores_of(rows).items():
-        means[name], stds[name] = _mean_std(scores)
-    # An error score that is a number would hide that a fit failed.
-    failed = any(row["fit_error"] is not None for row in rows)
-    return Trial.make(
-        params,
-        math.nan if failed else means[metric],
-        std=stds[metric],
-        fit_time=_mean_std([row["fit_time"] for row in rows])[0],
-        metrics={str(name): mean for name, mean in means.items() if name != metric},
-    )
-
-
-def _mean_std(values: list[float]) -> tuple[float, float]:
-    with np.errstate(invalid="ignore"):
-        array = np.array([values], dtype=np.float64)
-        mean = np.average(array, axis=1)
-        return float(mean[0]), float(np.sqrt(np.average((array - mean[:, None]) ** 2, axis=1))[0])
-
-
-# -- rows as plain data --------------------------------------------------------------------------------
-
-
-def rows_to_plain(rows: Rows) -> list[list]:
-    """Rows for the archive. Of an error only its kind: the message may quote the data."""
-    return [
-        [
-            float(row["fit_time"]),
-            float(row["score_time"]),
-            int(row["n_test_samples"]),
-            None if row["fit_error"] is None else _kind(row["fit_error"]),
-            _plain_scores(row["test_scores"]),
-            _plain_scores(row.get("train_scores")),
-        ]
-        for row in rows
-    ]
-
-
-def rows_from_plain(plain: Any, n_splits: int, train: bool) -> Rows | None:
-    """Rows from the archive; None if they are not rows of so many folds, with train scores if needed."""
-    if not isinstance(plain, list) or len(plain) != n_splits:
-        return None
-    rows = Rows()
-    for each in plain:
-        if not isinstance(each, list) or len(each) != 6:
+    def _pop_known(self, params: dict[str, Any]) -> Rows | None:
+        """The rows of a configuration in the earlier run, once."""
+        stored = self._known.get(params_identity(params)) if self._known else None
+        if not stored:
             return None
-        fit_time, score_time, n_test, error, test, with_train = each
-        sound = isinstance(n_test, int) and isinstance(error, str | None) and _is_score(test)
-        if not (sound and isinstance(fit_time, float) and isinstance(score_time, float)):
-            return None
-        row = {"fit_error": error, "test_scores": test, "n_test_samples": n_test}
-        row |= {"fit_time": fit_time, "score_time": score_time}
-        if train:
-            if not _is_score(with_train):
-                return None
-            row["train_scores"] = with_train
-        rows.append(row)
-    return rows
+        return rows_from_plain(stored.pop(0), self._plan.n_splits, self._plan.return_train_score)
+
+    def _fit(self, groups: list[list[Fit]]) -> Rows:
+        start = time.monotonic()
+        rows = self._parallel(fit for group in groups for fit in group) if groups else []
+        n = self._plan.n_splits
+        if rows and len(rows) == len(groups) * n:  # otherwise scikit-learn raises an error
+            for i, group in enumerate(groups):
+                self._report(_params_of(group[0]), rows[i * n : (i + 1) * n], is_new=True)
+        if groups:
+            is_fast = time.monotonic() - start < SYNC_SECONDS
+            self._piece = min(2 * self._piece, self._max_piece) if is_fast else self._min_piece
+            self._recorder.sync(after=SYNC_SECONDS)
+        return rows
+
+    def _report(self, params: dict[str, Any], rows: Rows, is_new: bool) -> None:
+        plan = self._plan
+        candidate = Candidate.from_rows(params, rows, is_new, plan.scoring, plan.refit, self._metric)
+        self._metric = candidate.metric
+        self.candidates.append(candidate)
+        self._recorder.add(candidate)
+
+    def warn_or_raise_fit_failures(self) -> None:
+        """Warn of all fits that failed, or raise if every fit did, in scikit-learn's words."""
+        warn_or_raise_fit_failures(self._errors.noted, self._plan.error_score)
 
 
-def _plain_scores(scores: Any) -> Any:
-    if isinstance(scores, dict):
-        return {str(name): _plain_scores(score) for name, score in scores.items()}
-    scores = to_python(scores)
-    return scores if scores is None or isinstance(scores, (int, float)) else float(scores)
+class _FitErrors:
+    """Errors of failed fits, taken out of their rows.
 
-
-def _is_score(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(isinstance(score, (int, float)) for score in value.values())
-    return isinstance(value, (int, float))
-
-
-def _kind(traceback: str) -> str:
-    """The class of the error that a traceback ends with.
-
-    >>> _kind("Traceback (most recent call last):\\n  ...\\nValueError: could not convert 'Ann'\\n")
-    'ValueError, in an earlier run\\n'
+    Where the scorer is a function that returns a dict, scikit-learn does not know the names of the scores of a
+    failed fit. They are filled in as soon as a fit has succeeded, also in rows of earlier batches.
     """
-    last = traceback.strip().rpartition("\n")[2].partition(":")[0]
-    return f"{last if last.replace('.', '').isidentifier() else 'An error'}, in an earlier run\n"
+
+    def __init__(self) -> None:
+        self.noted: list[str | None] = []  # of each fit; None is a success
+        self._names: list[str] | None = None
+        self._unnamed = Rows()
+
+    def clear_from(self, rows: Rows, error_score: float | str) -> None:
+        """Note the errors of some rows, and make the rows look like successes with the error score."""
+        for row in rows:
+            self.noted.append(row["fit_error"])
+            scores = row["test_scores"]
+            if row["fit_error"] is None and isinstance(scores, dict):
+                self._names = self._names or list(scores)
+            elif row["fit_error"] is not None and not isinstance(scores, dict):
+                self._unnamed.append(row)
+            row["fit_error"] = None
+        if self._names:
+            for row in self._unnamed:
+                for key in ("test_scores", "train_scores"):
+                    if key in row:
+                        row[key] = dict.fromkeys(self._names, error_score)
+            self._unnamed = []
+
+
+def _by_candidate(fits: Iterable[Fit]) -> Iterator[tuple[dict[str, Any], list[Fit]]]:
+    """The fits of each candidate: they share one and the same dict of parameters."""
+    for _, group in groupby(fits, key=lambda fit: id(_params_of(fit))):
+        made = list(group)
+        yield _params_of(made[0]), made
+
+
+def _params_of(fit: Fit) -> dict[str, Any]:
+    return fit[2]["parameters"]

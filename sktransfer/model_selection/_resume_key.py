@@ -1,13 +1,12 @@
-"""What a search is about, by content: two searches with the same digests would find the same.
+"""Digests that decide whether two searches are the same.
 
-Everything that a result rests on has a digest of its own, so that a search that cannot be taken up again
-can say what differs. The budget (`n_iter`, `timeout`) and the workers are not among them.
+Everything that the result of a search depends on has a digest of its own, so that a search that cannot be
+resumed can say what differs. The budget (`n_iter`, `timeout`) and the number of workers are not included.
 """
 
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,114 +15,119 @@ from typing import Any
 from sklearn.base import clone
 
 from sktransfer.archive import Archive, Selection, library_versions
-from sktransfer.space import Space
+from sktransfer.model_selection._plan import SearchPlan
+from sktransfer.model_selection._sklearn_compat import Folds
 from sktransfer.task import Task
-from sktransfer.utils._hashing import digest
+from sktransfer.utils._hashing import digest, hash_bytes
 
-ABOUT = frozenset({"the data", "the target", "the estimator"})
-"""Where two of these differ, it is another search, and no wonder."""
+DATA_KEYS = frozenset({"the data", "the target", "the estimator"})
+"""If two of these differ, it is simply another search, and no warning is due."""
 
 MAX_LISTED = 200
 """Past tasks that a record names one by one."""
 
+HASH_BYTES = 6
+"""With ten thousand tasks, the chance that two have the same hash is below one in a million."""
 
-def describe_problem(
-    search: Any, archive: Archive, X: Any, y: Any, params: dict[str, Any], space: Space, folds: Any, seed: Any
+
+def search_digests(
+    plan: SearchPlan, archive: Archive, X: Any, y: Any, params: dict[str, Any], folds: Folds
 ) -> dict[str, str | None]:
-    """Digests of everything that the result of a search depends on.
+    """Digests of everything that the result of a search depends on; None where one cannot be made.
 
     Parameters
     ----------
-    search : TransferSearchCV
+    plan : SearchPlan
     archive : Archive
     X, y, params
         What `fit` was given.
-    space : Space
     folds : list of (train, test)
-    seed : integer or None
-        None where `random_state` is None: then the earlier run's seed is as good as another.
     """
-    tuned = search.refit if isinstance(search.refit, str) else None
-    judged = (search.scoring, tuned, search.error_score, search.return_train_score)
-    listed = [entry for branch in space.branches for entry in branch.values() if isinstance(entry, list)]
+    tuned = plan.refit if isinstance(plan.refit, str) else None
+    branches = plan.space.branches
+    lists = [entry for branch in branches for entry in branch.values() if isinstance(entry, list)]
     versions = library_versions()
     content = {
         "the data": X,
         "the target": y,
         "the fit parameters": {name: value for name, value in params.items() if value is not None},
-        "the estimator": clone(search.estimator),
-        # As text, because the order of the parameters counts; and the values, for the code of functions.
-        "the space": (json.dumps(space.describe()), listed),
+        "the estimator": clone(plan.estimator),
+        # As text, because the order of parameters counts, and the values, because the code of functions does.
+        "the space": (json.dumps(plan.space.describe()), lists),
         "the folds": folds,
-        "the scoring": judged,
-        "the surrogate": search.surrogate,
+        "the scoring": (plan.scoring, tuned, plan.error_score, plan.return_train_score),
+        "the surrogate": plan.surrogate,
         "the overlap that is allowed": archive.overlap,
-        "batch_size": search.batch_size,
-        "random_state": None if seed is None else int(seed),
+        "batch_size": plan.batch_size,
+        # With random_state=None, the seed of the earlier run is as good as any.
+        "random_state": None if plan.fixed_seed is None else int(plan.fixed_seed),
         "the version of scikit-learn": versions.get("scikit-learn"),
         "the version of sktransfer": versions.get("sktransfer"),
     }
     return {name: digest(value, code=True) for name, value in content.items()}
 
 
-def differences(problem: dict[str, str | None], task: Task) -> frozenset[str]:
-    """What differs between a problem and that of a past task."""
+def differing_keys(digests: dict[str, str | None], task: Task) -> frozenset[str]:
+    """What differs between a search and the one that a task records."""
     stored = (task.resume or {}).get("problem", {})
-    return frozenset(name for name, own in problem.items() if own is None or stored.get(name) != own)
+    return frozenset(name for name, own in digests.items() if own is None or stored.get(name) != own)
 
 
-def past_facts(tasks: Sequence[Task]) -> list | dict[str, Any]:
-    """What a record says of the past tasks that its search started from: their ids, or, of many, hashes.
+# -- the past tasks that a search started from -------------------------------------------------------
 
-    The ids of thousands in each of thousands of records would be most of an archive.
+
+def past_task_facts(tasks: Sequence[Task]) -> list | dict[str, Any]:
+    """How a record names the past tasks of its search: by ids, or by hashes if there are many.
+
+    The ids of thousands of tasks in each of thousands of records would fill most of an archive.
     """
     listed = [[task.id, task.n_trials] for task in tasks]
     if len(listed) <= MAX_LISTED:
         return listed
     unfinished = [[task.id, task.n_trials] for task in tasks if not task.complete]
-    hashes = base64.b64encode(b"".join(_short_hash(task.id) for task in tasks))
+    hashes = base64.b64encode(b"".join(_hash_id(task.id) for task in tasks))
     return {"hashes": hashes.decode(), "unfinished": unfinished}
 
 
-def _short_hash(id: str) -> bytes:
-    """Six bytes: that two of ten thousand tasks have the same is less likely than one in a million."""
-    return hashlib.blake2b(id.encode(), digest_size=6).digest()
+def past_tasks_at_start(task: Task, selection: Selection) -> tuple[Task, ...] | None:
+    """The past tasks that a recorded search started from, as they were then; None if one is gone.
 
-
-def _listed_again(stored: dict[str, Any], tasks: Iterable[Task]) -> list | None:
-    """The list that hashes were made of, in its order; None if a task is not there any more."""
-    known = {_short_hash(task.id): task for task in tasks}
-    try:
-        unfinished, packed = dict(stored["unfinished"]), base64.b64decode(stored["hashes"], validate=True)
-        found = [known[packed[start : start + 6]] for start in range(0, len(packed), 6)]
-        return [[task.id, unfinished.get(task.id, task.n_trials)] for task in found]
-    except (TypeError, ValueError, KeyError):  # gone, or a record that somebody edited
-        return None
-
-
-def past_of(task: Task, selection: Selection) -> tuple[Task, ...] | None:
-    """The past tasks that a search started from, as they were then; None if one is not there any more.
-
-    A task that was not finished then may have more trials by now: they are left out.
+    A task that was unfinished then may have more trials by now: they are left out.
     """
-    tasks = {other.id: other for other in selection.tasks}
-    tasks |= {other.id: other for other, _ in selection.refused}
-    found = []
+    tasks = {other.id: other for other in selection.used}
+    tasks |= {other.id: other for other, _ in selection.excluded}
     stored: Any = (task.resume or {}).get("past")
     if stored is None:
-        return selection.tasks  # it used none, as a whole grid does: today's are as good
+        return selection.used  # it used none, as a grid does: any will do
     if isinstance(stored, dict):
-        stored = _listed_again(stored, tasks.values())
+        stored = _list_from_hashes(stored, tasks.values())
     if not isinstance(stored, list):
         return None
+    found = []
     for entry in stored:
         try:
             id, n_trials = entry
             past = tasks[id]
             if type(n_trials) is not int or not 0 < n_trials <= past.n_trials:
                 return None
-        except (TypeError, ValueError, KeyError):  # gone, or a record that somebody edited
+        except (TypeError, ValueError, KeyError):  # gone, or a record that was edited by hand
             return None
-        whole = n_trials == past.n_trials
-        found.append(past if whole else replace(past, trials=past.trials[:n_trials], complete=False))
+        is_whole = n_trials == past.n_trials
+        found.append(past if is_whole else replace(past, trials=past.trials[:n_trials], complete=False))
     return tuple(found)
+
+
+def _list_from_hashes(stored: dict[str, Any], tasks: Iterable[Task]) -> list | None:
+    """The list that the hashes were made of, in its order; None if a task is gone."""
+    known = {_hash_id(task.id): task for task in tasks}
+    try:
+        unfinished, packed = dict(stored["unfinished"]), base64.b64decode(stored["hashes"], validate=True)
+        starts = range(0, len(packed), HASH_BYTES)
+        found = [known[packed[start : start + HASH_BYTES]] for start in starts]
+        return [[task.id, unfinished.get(task.id, task.n_trials)] for task in found]
+    except (TypeError, ValueError, KeyError):  # gone, or a record that was edited by hand
+        return None
+
+
+def _hash_id(id: str) -> bytes:
+    return hash_bytes(id.encode(), HASH_BYTES)

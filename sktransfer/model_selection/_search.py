@@ -1,7 +1,7 @@
-"""`TransferSearchCV`: scikit-learn's search estimator on the outside, ask/tell on the inside.
+"""`TransferSearchCV`: a scikit-learn search whose candidates are proposed by a surrogate.
 
-`BaseSearchCV` keeps the whole of its work (folds, scorers, parallel fits, refit, results); this class
-is the strategy in its ``_run_search`` and what has to happen before and after.
+`BaseSearchCV` does all of its own work: folds, scorers, parallel fits, refit, results. This class is the strategy in
+its ``_run_search``, and adds what happens before and after it.
 """
 
 from __future__ import annotations
@@ -12,20 +12,27 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sktransfer.archive import Archive
-from sktransfer.model_selection._run import Run
-from sktransfer.model_selection._run_parts import open_archive
+from sktransfer.model_selection._evaluator import Evaluator
+from sktransfer.model_selection._history import find_history
+from sktransfer.model_selection._plan import SearchPlan, open_archive
+from sktransfer.model_selection._proposers import Proposer, make_proposer
+from sktransfer.model_selection._recorder import Recorder
+from sktransfer.model_selection._results import source_task_rows
 from sktransfer.model_selection._sklearn_compat import (
     BaseSearchCV,
-    CallbackLevel,
+    FixedFolds,
     Interval,
+    SearchLevels,
     StrOptions,
     checked_cv,
     fit_context,
+    split_arguments,
 )
-from sktransfer.model_selection._suggest import suggest_from
+from sktransfer.model_selection._suggest import suggest_for
 from sktransfer.optimizer import Suggestion
 from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
@@ -33,11 +40,12 @@ from sktransfer.utils._metric_names import tuned_metric
 
 
 class TransferSearchCV(BaseSearchCV):
-    """Hyperparameter search that starts where the searches before it ended.
+    """Hyperparameter search that learns from the searches before it.
 
-    A drop-in for GridSearchCV and RandomizedSearchCV: same methods, same fitted attributes. Each `fit`
-    looks at the data, asks an archive of past tunings which settings did well on similar data, goes on
-    with Bayesian optimization scored by cross-validation, and adds its own trials to the archive.
+    A drop-in replacement for GridSearchCV and RandomizedSearchCV, with the same methods and fitted attributes.
+    Each `fit` profiles the data and looks up, in an archive of past searches, which settings did well on
+    similar data. It continues with Bayesian optimization scored by cross-validation, and adds its own trials to
+    the archive.
 
     Parameters
     ----------
@@ -45,51 +53,50 @@ class TransferSearchCV(BaseSearchCV):
         As in GridSearchCV.
     space : dict, list of dict, Space or "auto"
         Parameter names with lists of values or `scipy.stats` distributions, as GridSearchCV and
-        RandomizedSearchCV take them. If the whole grid fits into `n_iter`, it is evaluated exactly as
-        GridSearchCV would. "auto" is what `sktransfer.suggest_space` says.
+        RandomizedSearchCV take them. A grid with at most `n_iter` configurations is evaluated exactly as
+        GridSearchCV would. "auto" uses the result of `sktransfer.suggest_space`.
     n_iter : int, default=25
         Number of configurations to evaluate.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
-        As in GridSearchCV. With several metrics the one named by `refit` is tuned, or the first where
-        `refit` is a callable or False. The folds are drawn once per `fit`. `verbose` also says which past
-        searches are learned from.
+        As in GridSearchCV. With several metrics, the one named by `refit` is optimized, or the first if
+        `refit` is a callable or False. The folds are drawn once per `fit`. `verbose` also prints which past
+        searches are used.
     archive : {"auto"}, path, Archive or None, default="auto"
-        Where past tunings are read from and this one is added to. "auto" is the user's own archive
-        (``SKTRANSFER_ARCHIVE``, or the user data directory), to which the starter archive of the package is
-        added for reading; None neither reads nor writes.
+        Where past searches are read from and this one is added to. "auto" is the user's own archive
+        (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive that ships with
+        the package. None neither reads nor writes.
     surrogate : str or Surrogate, default="auto"
-        The model that proposes: "auto" (which is "task-prior"), "dist-gp", "copula-gp", "gp", "random", ...,
-        or an instance; see docs/surrogates.md.
+        The model that proposes configurations: "auto" (which is "task-prior"), "dist-gp", "copula-gp", "gp",
+        "random", ..., or an instance. See docs/surrogates.md.
     batch_size : int or None, default=None
-        Configurations proposed at a time. None takes the smallest number that keeps `n_jobs` workers
-        busy; a model-based search depends on it, so fix it where results must not depend on `n_jobs`.
+        Configurations proposed at a time. None is the smallest number that keeps `n_jobs` workers busy. The
+        proposals depend on it, so set it if results must not depend on `n_jobs`.
     timeout : float or None, default=None
         Seconds after which no further batch is started.
     resume : bool, default=False
-        Whether to go on from an earlier run of the same search, one that was killed as well as one that
-        ended: what it evaluated is not evaluated again, and the result is that of an uninterrupted run.
-        A larger `n_iter` goes on further. The same search is the one with the same data, estimator,
-        space, folds, scoring, surrogate and seed; if there is only a similar one, a warning says what
-        differs, and the search starts anew.
+        Whether to continue an earlier run of the same search, whether it was killed or ran to its end. What it
+        evaluated is not evaluated again, and the result is that of an uninterrupted run. A larger `n_iter`
+        continues further. The same search has the same data, estimator, space, folds, scoring, surrogate and
+        seed. If there is only a similar one, a `ResumeWarning` says what differs, and the search starts from
+        the beginning.
     random_state : int, RandomState instance or None, default=None
         Seed of the proposals.
 
     Attributes
     ----------
     cv_results_ : dict
-        As in GridSearchCV, and for each candidate ``origin`` (where it came from: "grid",
-        "space-filling", "random", "model" or "task" with the id of the past task), ``predicted_mean``
-        and ``predicted_std`` (what the model expected before the evaluation; NaN without a model).
+        As in GridSearchCV. For each candidate it also has ``origin`` (where it came from: "grid",
+        "space-filling", "random", "model", or "task" and the id of a past task), ``predicted_mean`` and
+        ``predicted_std`` (what the model predicted before the evaluation; NaN without a model).
     source_tasks_ : list of dict
-        Every past tuning that was looked at: ``id``, ``created``, ``n_trials``, ``similarity`` in
-        [0, 1] or None (with the default times what the past still counts for after the last trial, when
-        the target's own trials often tell more), ``basis`` (what it was compared by, in a few words),
-        ``n_used`` (how many candidates came from it as such; what the model proposed counts for none)
-        and ``refused`` (why it had no say, or None).
+        Every past search that was considered: ``id``, ``created``, ``n_trials``, ``similarity`` in [0, 1] or None
+        (with the default surrogate, multiplied by the weight of the past after the last trial), ``basis``
+        (what it was compared by), ``n_used`` (how many candidates are settings of this task; proposals of the
+        model count for none) and ``excluded`` (why it was not used, or None).
     surrogate_ : Surrogate or None
-        The fitted model; None where the whole grid was evaluated.
+        The fitted model; None if the whole grid was evaluated.
     space_ : Space
-        What was searched.
+        The space that was searched.
     task_id_ : str or None
         Id of the record in the archive.
     best_estimator_, best_params_, best_score_, best_index_, scorer_, n_splits_, refit_time_, ...
@@ -101,7 +108,7 @@ class TransferSearchCV(BaseSearchCV):
 
     Notes
     -----
-    Past tasks that share rows with today's data are refused, so inside `cross_val_score` no fold learns
+    Past searches that share rows with the current data are excluded. So inside `cross_val_score`, no fold learns
     from another fold's search. A failing archive or model costs a warning, never the search.
 
     Examples
@@ -133,24 +140,24 @@ class TransferSearchCV(BaseSearchCV):
 
     def __init__(
         self,
-        estimator: Any,
-        space: Any,
+        estimator: BaseEstimator,
+        space: dict[str, Any] | list[dict[str, Any]] | Space | str,
         *,
         n_iter: int = 25,
-        scoring: Any = None,
+        scoring: object = None,
         n_jobs: int | None = None,
-        refit: Any = True,
-        cv: Any = None,
+        refit: object = True,
+        cv: object = None,
         verbose: int = 0,
-        pre_dispatch: Any = "2*n_jobs",
-        error_score: Any = np.nan,
+        pre_dispatch: int | str = "2*n_jobs",
+        error_score: float | str = np.nan,
         return_train_score: bool = False,
-        archive: Any = "auto",
-        surrogate: Any = "auto",
+        archive: str | os.PathLike[str] | Archive | None = "auto",
+        surrogate: str | Surrogate = "auto",
         batch_size: int | None = None,
         timeout: float | None = None,
         resume: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
     ):
         super().__init__(
             estimator=estimator,
@@ -189,21 +196,25 @@ class TransferSearchCV(BaseSearchCV):
         -------
         self : object
         """
-        self._run = run = Run(self, X, y, params)
+        self._session = session = _Session(X, y, params)
         try:
             super().fit(X, y, **params)
-            self.cv_results_: dict[str, Any] = run.final_results(self.cv_results_, self._format_results)
-            self.space_ = run.space
-            self.surrogate_ = None if run.optimizer is None else run.optimizer.surrogate
-            self.source_tasks_ = run.source_tasks()
-            self.task_id_ = run.archive_trials(complete=True)
-            self._own_task = None if self.task_id_ else run.task(complete=True)
+            recorder, proposer = session.recorder, session.proposer
+            assert recorder is not None and proposer is not None
+            similarity, basis = proposer.similarity()
+            origins = self.cv_results_["origin"]
+            self.surrogate_ = proposer.surrogate
+            self.source_tasks_ = source_task_rows(proposer.selection, similarity, basis, origins)
+            self.task_id_ = recorder.finish(is_complete=True)
+            self._own_task = None if self.task_id_ else recorder.to_task(is_complete=True)
         except BaseException as error:
-            # Whatever ended the search, finished batches are kept.
-            run.archive_trials(complete=False, interrupted=not isinstance(error, Exception))
+            # Whatever ended the search, evaluated candidates are kept.
+            if session.recorder is not None:
+                is_interrupted = not isinstance(error, Exception)
+                session.recorder.finish(is_complete=False, is_interrupted=is_interrupted)
             raise
         finally:
-            del self._run
+            del self._session
         return self
 
     def suggest(self, X: Any, y: Any = None, n: int = 1) -> list[Suggestion]:
@@ -212,7 +223,7 @@ class TransferSearchCV(BaseSearchCV):
         Parameters
         ----------
         X, y : array-like
-            The new data. Past tunings that share rows with them have no say, this one included.
+            The new data. Past searches that share rows with them are excluded, this one included.
         n : int
             How many configurations, best first.
 
@@ -222,69 +233,77 @@ class TransferSearchCV(BaseSearchCV):
             See `sktransfer.suggest`.
         """
         check_is_fitted(self)
-        own = () if self._own_task is None else (self._own_task,)
-        archive, seed = open_archive(self.archive), self.random_state
-        metric = tuned_metric(self.estimator, self.scoring, self.refit)
-        return suggest_from(self.estimator, self.space, X, y, n, archive, self.surrogate, metric, seed, own)
+        return suggest_for(
+            self.estimator,
+            self.space,
+            X,
+            y,
+            n=n,
+            archive=open_archive(self.archive),
+            surrogate=self.surrogate,
+            metric=tuned_metric(self.estimator, self.scoring, self.refit),
+            random_state=self.random_state,
+            extra_tasks=() if self._own_task is None else (self._own_task,),
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Workers are sent the search with every fit; the run holds the data and is no business of theirs.
+        # Workers are sent the search with every fit. They need neither the session nor its data.
         state = super().__getstate__()
-        return {key: value for key, value in state.items() if key != "_run"}
+        return {key: value for key, value in state.items() if key != "_session"}
 
     def _run_search(self, evaluate_candidates: Any, *, callback_ctx: Any = None) -> None:
-        run, level = self._run, CallbackLevel(callback_ctx)
+        session = self._session
         cv, n_splits = checked_cv(self, evaluate_candidates)
-        run.prepare(n_splits)
-        run.start(_FixedFolds(cv), evaluate_candidates)
-        if not run.by_batches:
-            run.finished, batch = True, run.grid_batch()
-            level = level.begin(self, "search", len(batch) * n_splits, sequential=False)
-            run.evaluate(evaluate_candidates, batch, **level.keywords)
-            level.end(self)
-            return
-        level = level.begin(self, "search", run.n_batches, sequential=True)
-        while run.goes_on():
-            batch = run.next_batch()
-            below = level.begin(self, "batch", len(batch) * n_splits, sequential=False)
-            run.evaluate_and_tell(evaluate_candidates, batch, **below.keywords)
-            if below.end(self):
+        cv = FixedFolds(cv)
+        X, y, split_params = split_arguments(evaluate_candidates)
+        plan = SearchPlan.from_search(self, n_splits)
+        folds = cv.split(X, y, **split_params)
+        history = find_history(plan, session.X, session.y, session.params, folds)
+        session.proposer = proposer = make_proposer(plan, history)
+        session.recorder = recorder = Recorder(plan, history)
+        evaluator = Evaluator.install(evaluate_candidates, plan, history, recorder)
+        self.space_ = plan.space
+        levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch)
+        while batch := proposer.next_batch():
+            keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
+            evaluate_candidates(batch.params, cv=cv, more_results=batch.columns, **keywords)
+            proposer.tell(evaluator.candidates)
+            if levels.end_batch():
                 break
-        run.check_any_succeeded()
-        level.end(self)
+        evaluator.warn_or_raise_fit_failures()
+        levels.end()
+        session.show_warnings()
 
     def _format_results(
         self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None
-    ) -> dict:
-        """As scikit-learn, with the candidates whose every fit failed put back in their places."""
-        run = getattr(self, "_run", None)
-        if run is None:
-            return super()._format_results(candidate_params, n_splits, out, more_results)
-        table = run.with_failures(candidate_params, n_splits, out, more_results)
-        with warnings.catch_warnings():
-            if not run.finished:
-                # Said once at the end, not after every batch.
-                warnings.filterwarnings("ignore", message="One or more of the .* scores are non-finite")
-                warnings.filterwarnings("ignore", "invalid value", RuntimeWarning)  # of their spread
-            return super()._format_results(*table)
-
-    def _select_best_index(self, refit: Any, refit_metric: str, results: dict[str, Any]) -> int:
-        """As scikit-learn, of all candidates: the last batch may have failed as a whole."""
-        results |= self._run.final_results(results, self._format_results)
-        return super()._select_best_index(refit, refit_metric, results)
+    ) -> dict[str, Any]:
+        """As scikit-learn. Warnings about scores are shown once, at the end, not after every batch."""
+        session = getattr(self, "_session", None)
+        with warnings.catch_warnings(record=session is not None) as caught:
+            if session is not None:
+                warnings.simplefilter("always")
+            results = super()._format_results(candidate_params, n_splits, out, more_results)
+        if session is not None:
+            session.format_warnings = caught or []
+        return results
 
 
-class _FixedFolds:
-    """A splitter whose folds are drawn on first use and kept: all candidates meet the same ones."""
+class _Session:
+    """What one call of `fit` passes to the methods that scikit-learn calls.
 
-    def __init__(self, cv: Any):
-        self._cv = cv
-        self._folds: list | None = None
+    Parameters
+    ----------
+    X, y, params
+        What `fit` was given.
+    """
 
-    def split(self, X: Any, y: Any = None, **params: Any) -> list:
-        if self._folds is None:
-            self._folds = list(self._cv.split(X, y, **params))
-        return self._folds
+    def __init__(self, X: Any, y: Any, params: dict[str, Any]):
+        self.X, self.y, self.params = X, y, params
+        self.proposer: Proposer | None = None
+        self.recorder: Recorder | None = None
+        self.format_warnings: list[warnings.WarningMessage] = []
 
-    def get_n_splits(self, X: Any = None, y: Any = None, **params: Any) -> int:
-        return self._cv.get_n_splits(X, y, **params)
+    def show_warnings(self) -> None:
+        """Show the warnings of the last table of results."""
+        for each in self.format_warnings:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)

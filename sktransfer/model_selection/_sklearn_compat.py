@@ -1,45 +1,45 @@
-"""Everything private of scikit-learn that this package touches, in one place.
+"""Every private import from scikit-learn, in one place.
 
-Supported are scikit-learn 1.6 to 1.9; where they differ, the difference ends here.
+scikit-learn 1.6 to 1.9 are supported. Differences between these versions are handled here.
 """
 
 from __future__ import annotations
 
 import inspect
-import re
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 from sklearn.base import _fit_context as fit_context
-from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils._param_validation import Interval, StrOptions
 
 __all__ = [
     "BaseSearchCV",
-    "CallbackLevel",
+    "FixedFolds",
+    "Folds",
     "Interval",
+    "SearchLevels",
     "StrOptions",
-    "all_fits_failed",
     "checked_cv",
     "enclosing_data",
-    "evaluate_by",
     "fit_context",
-    "no_word_of_failures",
+    "replace_parallel",
     "split_arguments",
-    "tell_failures",
+    "warn_or_raise_fit_failures",
 ]
 
+Made = TypeVar("Made")
+Folds = list[tuple[np.ndarray, np.ndarray]]
 
-def checked_cv(search: BaseSearchCV, evaluate_candidates: Any) -> tuple[Any, int]:
+
+def checked_cv(search: BaseSearchCV, evaluate_candidates: Callable) -> tuple[Any, int]:
     """The splitter that `BaseSearchCV.fit` made of the ``cv`` parameter, and its number of splits.
 
-    Making it again would use up a ``cv`` that is a generator. Before 1.9 only the closure of
+    Making it again would exhaust a ``cv`` that is a generator. Before 1.9, only the closure of
     `evaluate_candidates` holds them while the search runs.
     """
     if hasattr(search, "_checked_cv_orig"):
@@ -48,47 +48,35 @@ def checked_cv(search: BaseSearchCV, evaluate_candidates: Any) -> tuple[Any, int
     return held["cv_orig"], held["n_splits"]
 
 
-def split_arguments(evaluate_candidates: Any) -> tuple[Any, Any, dict[str, Any]]:
+def split_arguments(evaluate_candidates: Callable) -> tuple[Any, Any, dict[str, Any]]:
     """What `evaluate_candidates` calls the splitter with: X, y and keywords such as groups."""
     held = inspect.getclosurevars(evaluate_candidates).nonlocals
     return held["X"], held["y"], held["routed_params"].splitter.split
 
 
-def evaluate_by(evaluate_candidates: Any, make: Callable[[Any], Any]) -> Any:
-    """Have `evaluate_candidates` call what `make` makes of its `Parallel`, and return that.
+def replace_parallel(evaluate_candidates: Callable, make: Callable[[Callable], Made]) -> Made:
+    """Replace the `Parallel` in the closure of `evaluate_candidates` by what `make` makes of it.
 
-    There is no other way to see the fits of a batch one by one: what it returns is a table of means.
+    There is no other way to see the fits of a batch: `evaluate_candidates` returns a table of means.
     """
-    cells = dict(zip(evaluate_candidates.__code__.co_freevars, evaluate_candidates.__closure__, strict=True))
+    names = evaluate_candidates.__code__.co_freevars
+    cells = dict(zip(names, evaluate_candidates.__closure__ or (), strict=True))
     cells["parallel"].cell_contents = made = make(cells["parallel"].cell_contents)
     return made
 
 
-def all_fits_failed(error: ValueError) -> bool:
-    """Whether this is the error that says that every fit failed."""
-    return re.match(r"\s*All the \d+ fits failed", str(error)) is not None
-
-
-@contextmanager
-def no_word_of_failures() -> Iterator[None]:
-    """Silence about fits that failed: `tell_failures` says it once at the end."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"\s*\d+ fits failed out of a total of", FitFailedWarning)
-        yield
-
-
-def tell_failures(fit_errors: Sequence[str | None], error_score: Any) -> None:
+def warn_or_raise_fit_failures(fit_errors: Sequence[str | None], error_score: float | str) -> None:
     """Warn of the fits that failed, or raise if all did, in scikit-learn's words; None is a success."""
     _warn_or_raise_about_fit_failures([{"fit_error": error} for error in fit_errors], error_score)
 
 
 def enclosing_data() -> list[Any]:
-    """Every X that scikit-learn is at work on around the caller, outermost last.
+    """Every X that scikit-learn works on around the caller, outermost last.
 
-    Inside ``cross_val_score(search, X, y, cv=2)`` the two searches see no row in common, and yet each
-    of them is judged on the rows of the other: what one found out must not reach the other. Behind a
-    scaler in a pipeline the rows differ from fold to fold. Only the code around them (cross-validation,
-    calibration, stacking, ...) knows the rows that all of this is about.
+    Inside ``cross_val_score(search, X, y, cv=2)`` the two searches have no row in common, and yet each is
+    evaluated on the rows of the other. So neither may learn from the other. Behind a scaler in a pipeline, the
+    rows differ from fold to fold. Only the code around (cross-validation, calibration, stacking, ...) knows
+    the rows that all of them are about.
     """
     found: list[Any] = []
     frame: FrameType | None = sys._getframe(1)
@@ -101,26 +89,68 @@ def enclosing_data() -> list[Any]:
     return found
 
 
-class CallbackLevel:
-    """A task in scikit-learn's tree of callback contexts (1.9), or nothing where there is no such tree."""
+class FixedFolds:
+    """A splitter whose folds are drawn on first use and kept, so that all candidates have the same.
 
-    def __init__(self, context: Any = None):
-        self._context = context
+    Parameters
+    ----------
+    cv : splitter
+    """
 
-    def begin(self, estimator: Any, name: str, n_subtasks: int, *, sequential: bool) -> CallbackLevel:
-        """Open a task below this one."""
-        if self._context is None:
-            return self
+    def __init__(self, cv: Any):
+        self._cv = cv
+        self._folds: Folds | None = None
+
+    def split(self, X: Any, y: Any = None, **params: Any) -> Folds:
+        if self._folds is None:
+            self._folds = list(self._cv.split(X, y, **params))
+        return self._folds
+
+    def get_n_splits(self, X: Any = None, y: Any = None, **params: Any) -> int:
+        return self._cv.get_n_splits(X, y, **params)
+
+
+class SearchLevels:
+    """The search and its batches in scikit-learn's tree of callback contexts (1.9).
+
+    Without callbacks, and before 1.9, it does nothing. A search of one batch has no level for batches, as
+    GridSearchCV has none.
+
+    Parameters
+    ----------
+    search : BaseSearchCV
+    context : CallbackContext or None
+    n_batches : int
+    is_one_batch : bool
+    """
+
+    def __init__(self, search: BaseSearchCV, context: Any, n_batches: int, is_one_batch: bool):
+        self._search, self._context, self._is_one_batch = search, context, is_one_batch
+        self._batch: Any = None
+        if context is not None and not is_one_batch:
+            self._context = self._begin("search", n_batches, sequential=True)
+
+    def _begin(self, name: str, n_subtasks: int, *, sequential: bool) -> Any:
         below = self._context.subcontext(
             task_name=name, max_subtasks=n_subtasks, sequential_subtasks=sequential
         )
-        return CallbackLevel(below.call_on_fit_task_begin(estimator=estimator))
+        return below.call_on_fit_task_begin(estimator=self._search)
 
-    def end(self, estimator: Any) -> bool:
-        """Close the task; True if a callback wants the search to stop."""
-        return self._context is not None and bool(self._context.call_on_fit_task_end(estimator=estimator))
+    def begin_batch(self, n_fits: int) -> dict[str, Any]:
+        """Open the level of a batch; returns keywords for `evaluate_candidates`."""
+        if self._context is None:
+            return {}
+        name = "search" if self._is_one_batch else "batch"
+        self._batch = self._begin(name, n_fits, sequential=False)
+        return {"callback_ctx": self._batch}
 
-    @property
-    def keywords(self) -> dict[str, Any]:
-        """What `evaluate_candidates` has to be given."""
-        return {} if self._context is None else {"callback_ctx": self._context}
+    def end_batch(self) -> bool:
+        """Close the level of a batch; True if a callback asks the search to stop."""
+        if self._context is None:
+            return False
+        return bool(self._batch.call_on_fit_task_end(estimator=self._search))
+
+    def end(self) -> None:
+        """Close the level of the search."""
+        if self._context is not None and not self._is_one_batch:
+            self._context.call_on_fit_task_end(estimator=self._search)

@@ -2,38 +2,41 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from sktransfer.archive._selection import select
+from sktransfer.archive import Archive, select_past_tasks
 from sktransfer.dataset import profile
-from sktransfer.model_selection._run_parts import open_archive, parse_space
+from sktransfer.model_selection._plan import open_archive, parse_space
 from sktransfer.model_selection._sklearn_compat import enclosing_data
-from sktransfer.model_selection._surrogate_cache import learn
+from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Suggestion, TransferOptimizer
+from sktransfer.space import Space
+from sktransfer.surrogates import Surrogate
 from sktransfer.task import Task
 from sktransfer.utils._metric_names import tuned_metric
 
 
 def suggest(
-    estimator: Any,
-    space: Any,
+    estimator: BaseEstimator,
+    space: dict[str, Any] | list[dict[str, Any]] | Space | str,
     X: Any,
     y: Any = None,
     *,
     n: int = 1,
-    archive: Any = "auto",
-    surrogate: Any = "auto",
-    scoring: Any = None,
-    random_state: Any = None,
+    archive: str | os.PathLike[str] | Archive | None = "auto",
+    surrogate: str | Surrogate = "auto",
+    scoring: object = None,
+    random_state: object = None,
 ) -> list[Suggestion]:
-    """Suggest configurations of an estimator for new data, from past tunings alone.
+    """Suggest configurations of an estimator for new data, from past searches alone.
 
-    Nothing is fitted to (X, y) and nothing is written, except that a meta-model that had to be trained
-    is kept in the archive's cache.
+    Nothing is fitted to (X, y) and nothing is written, except that a newly trained surrogate is stored in the
+    archive's model cache.
 
     Parameters
     ----------
@@ -45,18 +48,18 @@ def suggest(
     n : int
         How many configurations, best first.
     archive : {"auto"}, path, Archive or None
-        The past tunings. Those that share rows with (X, y) have no say.
+        The past searches. Those that share rows with (X, y) are excluded.
     surrogate : str or Surrogate
     scoring : str, callable, list, tuple, dict or None
-        What the score is to be, as in `TransferSearchCV`; of several metrics the first counts.
+        What the score is, as in `TransferSearchCV`. With several metrics the first counts.
     random_state : int, RandomState instance or None
 
     Returns
     -------
     list of Suggestion
-        Each with ``params``, the predicted score ``mean`` and its ``std``, the ``sources`` it rests on (past
-        tasks and their similarity, most similar first) and a ``note``, which says so where there is nothing
-        similar and the configuration is the estimator's own default.
+        Each has ``params``, the predicted score ``mean`` and its ``std``, the ``sources`` it is based on (past
+        tasks and their similarity, most similar first) and a ``note``. Where no past task is similar, the note
+        says so, and the first configuration is the estimator's own default.
 
     Examples
     --------
@@ -67,43 +70,52 @@ def suggest(
     >>> found.params, found.note
     ({'C': 1.0}, 'no similar past task: the defaults')
     """
-    opened = open_archive(archive)
-    metric = tuned_metric(estimator, scoring, True)
-    return suggest_from(estimator, space, X, y, n, opened, surrogate, metric, random_state)
+    return suggest_for(
+        estimator,
+        space,
+        X,
+        y,
+        n=n,
+        archive=open_archive(archive),
+        surrogate=surrogate,
+        metric=tuned_metric(estimator, scoring, True),
+        random_state=random_state,
+    )
 
 
-def suggest_from(
-    estimator: Any,
-    space: Any,
+def suggest_for(
+    estimator: BaseEstimator,
+    space: dict[str, Any] | list[dict[str, Any]] | Space | str,
     X: Any,
     y: Any,
+    *,
     n: int,
-    archive: Any,
-    surrogate: Any,
+    archive: Archive | None,
+    surrogate: str | Surrogate,
     metric: Sequence[str],
-    random_state: Any,
-    own: Sequence[Task] = (),
+    random_state: object,
+    extra_tasks: Sequence[Task] = (),
 ) -> list[Suggestion]:
-    """As `suggest`, with an opened archive and tasks that may not be in it."""
+    """As `suggest`, with an opened archive, and with tasks that may not be in it."""
     parsed = parse_space(space, estimator)
     data = profile(X, y, keep="sample", enclosing=enclosing_data())  # nothing of it is written
     if archive is None:
-        selection = select(own, parsed, data, 0.01)
+        selection = select_past_tasks(extra_tasks, parsed, data, "exclude")
     else:
-        selection = archive.select(parsed, data, extra_tasks=own)
+        selection = archive.select(parsed, data, extra_tasks=extra_tasks)
     optimizer = TransferOptimizer(
         parsed,
-        selection.tasks,
+        selection.used,
         profile=data,
         surrogate=surrogate,
         metric=metric,
         random_state=check_random_state(random_state).randint(2**31 - 1),
     )
-    learn(optimizer, archive)
+    fit_or_load(optimizer, archive)
     return optimizer.suggest(n=n, defaults=_defaults(clone(estimator), parsed))
 
 
-def _defaults(estimator: Any, space: Any) -> dict[str, Any]:
-    """The estimator's own values of what the first branch of the space tunes."""
+def _defaults(estimator: BaseEstimator, space: Space) -> dict[str, Any]:
+    """The estimator's own values of the parameters in the first branch of the space."""
     params = estimator.get_params(deep=True)
     return {name: params[name] for name in space.branches[0] if name in params}

@@ -1,4 +1,4 @@
-"""Trained once, found again: a surrogate's meta-model from the archive's cache, or trained and put there."""
+"""Fit a surrogate to past tasks, or load it from the archive's model cache."""
 
 from __future__ import annotations
 
@@ -9,78 +9,82 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from sktransfer.archive import Archive
-from sktransfer.archive._selection import loaded
+from sktransfer.archive import Archive, load_tasks
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.optimizer import TransferOptimizer
 from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
 from sktransfer.task import Task
 from sktransfer.utils._threads import numeric_context
 
-STATE_FORMAT = 3
-"""To be raised when a surrogate's state, or how it is trained, changes: cached models are then not found."""
+STATE_FORMAT = 1
+"""Raise it when a surrogate's state, or how it is trained, changes. Older cached models are then ignored."""
 
 
 @numeric_context()
-def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
-    """Fit the optimizer's surrogate to its past tasks; where that takes time, keep what was learned.
+def fit_or_load(optimizer: TransferOptimizer, archive: Archive | None) -> None:
+    """Fit the optimizer's surrogate to its past tasks. Where that takes time, the result is cached.
 
-    A cached model is found by what it was made of (settings, space, tasks), and then no record is read. If
-    there is one of nearly the same tasks, training goes on from its weights. A record that turns out to be
-    damaged is taken from the optimizer's tasks.
+    A cached model is found by its settings, space and tasks, and then no record is read. If there is a model
+    of nearly the same tasks, training starts from its weights. Records that turn out to be damaged are removed
+    from the optimizer's tasks.
     """
     surrogate = optimizer.surrogate
     if archive is None or not surrogate.is_cacheable or not optimizer.tasks:
-        optimizer.tasks = loaded(optimizer.tasks)
+        optimizer.tasks = load_tasks(optimizer.tasks)
         optimizer.fit_surrogate()
         return
     settings = _settings(surrogate, optimizer.space, optimizer.metric)
-    stored = archive.model_cache.get(settings, _names(optimizer.tasks))
-    if stored is not None and _restored(surrogate, stored, [task.id for task in optimizer.tasks]):
+    state = archive.model_cache.get(settings, _cache_names(optimizer.tasks))
+    if state is not None and _restore(surrogate, state, [task.id for task in optimizer.tasks]):
         optimizer.is_fitted = True
         return
-    optimizer.tasks = loaded(optimizer.tasks)
-    names = _names(optimizer.tasks)
-    near = archive.model_cache.nearest(settings, names)
-    earlier = clone(surrogate)
-    optimizer.fit_surrogate(earlier if near is not None and _restored(earlier, near, None) else None)
+    optimizer.tasks = load_tasks(optimizer.tasks)
+    names = _cache_names(optimizer.tasks)
+    similar, earlier = archive.model_cache.nearest(settings, names), clone(surrogate)
+    has_start = similar is not None and _restore(earlier, similar, None)
+    optimizer.fit_surrogate(earlier if has_start else None)
     archive.model_cache.put(settings, names, surrogate.get_state())
 
 
-def is_kept(
+def has_cached(
     archive: Archive, surrogate: Surrogate, space: Space, tasks: Sequence[Task], metric: Sequence[str]
 ) -> bool:
-    """Whether there is a cached model of just these tasks, so that their records need not be read."""
-    return surrogate.is_cacheable and archive.model_cache.has(
-        _settings(surrogate, space, metric), _names(tasks)
-    )
+    """Whether there is a cached model of exactly these tasks, so that their records need not be read."""
+    if not surrogate.is_cacheable:
+        return False
+    return archive.model_cache.has(_settings(surrogate, space, metric), _cache_names(tasks))
 
 
-def _names(tasks: Sequence[Task]) -> list[str]:
-    """What the tasks are called in the cache: one that is not complete may have more trials later."""
+def _cache_names(tasks: Sequence[Task]) -> list[str]:
+    """Names of the tasks in the cache. An unfinished task may have more trials later."""
     return [task.id if task.complete else f"{task.id}+{task.n_trials}" for task in tasks]
 
 
 def _settings(surrogate: Surrogate, space: Space, metric: Sequence[str]) -> dict[str, Any]:
-    params = surrogate.get_params(deep=True)
-    plain = {name: _plain(value) for name, value in sorted(params.items())}
-    made_by = {"format": STATE_FORMAT, "surrogate": _class_of(surrogate), "params": plain}
-    return {**made_by, "space": space.describe(), "metric": list(metric)}
+    params = sorted(surrogate.get_params(deep=True).items())
+    return {
+        "format": STATE_FORMAT,
+        "surrogate": _class_name(surrogate),
+        "params": {n: _class_name(v) if isinstance(v, BaseEstimator) else v for n, v in params},
+        "space": space.describe(),
+        "metric": list(metric),
+    }
 
 
-def _plain(value: Any) -> Any:
-    return _class_of(value) if isinstance(value, BaseEstimator) else value
-
-
-def _class_of(value: Any) -> str:
+def _class_name(value: object) -> str:
     return f"{type(value).__module__}.{type(value).__qualname__}"
 
 
-def _restored(surrogate: Surrogate, arrays: dict[str, np.ndarray], ids: list[str] | None) -> bool:
-    """Whether the surrogate could take back this state; a cache is disposable, so anything wrong is a no."""
+def _restore(surrogate: Surrogate, state: dict[str, np.ndarray], ids: list[str] | None) -> bool:
+    """Whether the surrogate accepted a cached state. The cache is disposable: any fault means no."""
     try:
-        surrogate.set_state(arrays)
+        surrogate.set_state(state)
         return ids is None or surrogate.task_ids == ids
     except Exception as error:
-        warnings.warn(f"A cached meta-model could not be used ({error!r}); it is trained anew.", stacklevel=2)
+        warnings.warn(
+            f"A cached surrogate cannot be used ({error!r}). It is trained again.",
+            SurrogateWarning,
+            stacklevel=2,
+        )
         return False

@@ -257,6 +257,6 @@ def test_no_path_at_all():
 def test_a_folder_that_comes_and_goes(archive, make_task):
     for _ in range(3):
         archive.append(make_task())
-        assert len(archive.select().tasks) == 1
+        assert len(archive.select().used) == 1
         shutil.rmtree(archive.path)
-        assert not archive.select().tasks
+        assert not archive.select().used

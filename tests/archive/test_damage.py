@@ -66,7 +66,7 @@ def test_neighbors_of_damaged_records_are_read(archive, tasks_directory, make_ta
         changed[rng.integers(len(changed))] ^= 0xFF
         (tasks_directory / "one.joblib").write_bytes(changed)
         with pytest.warns(UserWarning, match=r"Skipped .*one\.joblib") as caught:
-            assert [task.id for task in archive.select().tasks] == ["a", "z"]
+            assert [task.id for task in archive.select().used] == ["a", "z"]
         assert len(caught) == 1
 
 
@@ -137,7 +137,7 @@ def test_directory_removed_while_reading(archive, make_task):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(reading) == []
-        assert archive.select().tasks == ()
+        assert archive.select().used == ()
     archive.append(make_task(id="d"))
     assert [task.id for task in archive] == ["d"]
 
@@ -223,5 +223,5 @@ def test_journals_that_cannot_be_listed_hide_no_record(archive, make_task, monke
 
     archive.append(make_task())
     monkeypatch.setattr(os, "listdir", refused)
-    assert len(list(archive)) == len(archive.select().tasks) == 1
+    assert len(list(archive)) == len(archive.select().used) == 1
     assert not archive.verify()

@@ -148,9 +148,9 @@ def test_export_without_fingerprints(telling, tmp_path, other):
     assert not any(number in json.dumps(record) for number in hashes)
     assert record["profile"]["meta_features"]
     other.import_(tmp_path / "a.zip")
-    ((_, reason),) = other.select(profile=profile(X, y)).refused
+    ((_, reason),) = other.select(profile=profile(X, y)).excluded
     assert "rows are not known" in reason
-    assert len(other.select(profile=profile(X, y), overlap="allow").tasks) == 1
+    assert len(other.select(profile=profile(X, y), overlap="allow").used) == 1
 
 
 def test_export_without_names(telling, tmp_path, other):
@@ -162,7 +162,7 @@ def test_export_without_names(telling, tmp_path, other):
     assert record["trials"][0]["metrics"] == {"metric 2": 0.25}
     other.import_(tmp_path / "a.zip")
     # It still speaks about what it spoke about.
-    (found,) = other.select(Space.parse({"C": [1, 10]}, SVC())).tasks
+    (found,) = other.select(Space.parse({"C": [1, 10]}, SVC())).used
     assert found.id == task.id
     assert found.best.params["SVC.kernel"] == record["space"]["branches"][0]["SVC.kernel"]["values"][0]
 
@@ -471,7 +471,7 @@ def test_options_of_a_table_with_a_search(archive):
 
 def test_replace_works_on_what_select_gives(archive, make_task):
     archive.append(make_task(id="one"))
-    (task,) = archive.select().tasks
+    (task,) = archive.select().used
     assert replace(task, id="two").trials == task.trials
 
 
@@ -484,7 +484,7 @@ def test_stages_of_one_search_do_not_count_twice_after_an_export(
     archive.append(make_task(id="second", trials=trials, resume={"problem": {}, "continues": ["first"]}))
     archive.export(tmp_path / "a.zip", **choices)
     other.import_(tmp_path / "a.zip")
-    assert [task.n_trials for task in other.select().tasks] == [3]
+    assert [task.n_trials for task in other.select().used] == [3]
 
 
 def test_a_fit_that_was_at_work_is_merged_again(archive, other, make_task):

@@ -123,7 +123,7 @@ def test_record(guarded, tmp_path, name):
     with pytest.warns(UserWarning, match="Skipped") as caught:
         selection = guarded.select(Space.parse({"C": [1, 10]}))
     assert len(caught) == 1 and "bad.joblib" in str(caught[0].message)
-    assert [task.id for task in selection.tasks] == ["good"]
+    assert [task.id for task in selection.used] == ["good"]
     (finding,) = guarded.verify()
     assert finding.file == str(file) and finding.problem
     assert file.read_bytes() == data, "looking does not touch it"
@@ -134,7 +134,7 @@ def test_record(guarded, tmp_path, name):
     else:
         assert (guarded.path / "damaged" / "bad.joblib").read_bytes() == data
         assert guarded.verify() == []
-        assert [task.id for task in guarded.select().tasks] == ["good"]
+        assert [task.id for task in guarded.select().used] == ["good"]
     assert not (tmp_path / "marker").exists()
 
 
@@ -165,12 +165,12 @@ def test_journal_with_numbers_beyond_all_bounds(guarded, score):
     (guarded.path / "running").mkdir()
     file = guarded.path / "running" / "bad.jsonl"
     file.write_bytes(b"\n".join(_journal._checksum(line.encode()) + b" " + line.encode() for line in lines))
-    assert [task.id for task in guarded.select().tasks] == ["good"]
+    assert [task.id for task in guarded.select().used] == ["good"]
 
 
 def test_an_index_that_is_a_file_or_too_deep(guarded):
     (guarded.path / "index").write_bytes(b"nothing")
-    assert [task.id for task in guarded.select().tasks] == ["good"]
+    assert [task.id for task in guarded.select().used] == ["good"]
     (guarded.path / "index").unlink()
     (guarded.path / "index").mkdir()
     deep = []
@@ -179,7 +179,7 @@ def test_an_index_that_is_a_file_or_too_deep(guarded):
     stream = START + b"]\x94" * 10**5 + b"a" * (10**5 - 1) + b"."
     assert len(stream) < _reader.MAX_BYTES and deep
     (guarded.path / "index" / "heads.joblib").write_bytes(stream)
-    assert [task.id for task in guarded.select().tasks] == ["good"]
+    assert [task.id for task in guarded.select().used] == ["good"]
 
 
 def test_link_to_a_record_elsewhere(guarded, tmp_path):
@@ -241,7 +241,7 @@ def test_index(guarded, tmp_path, name):
     (guarded.path / "index" / "heads.joblib").write_bytes(INDEXES[name](tmp_path / "marker"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert [task.id for task in guarded.select(Space.parse({"C": [1]})).tasks] == ["good"]
+        assert [task.id for task in guarded.select(Space.parse({"C": [1]})).used] == ["good"]
     assert not (tmp_path / "marker").exists()
 
 

@@ -65,8 +65,8 @@ def test_it_speaks_about_other_data_and_not_about_its_own(archive):
     archive.add(GridSearchCV(SVC(), GRID, cv=3).fit(X, y), X, y)
     space = Space.parse({"svc__C": loguniform(0.1, 10)}, make_pipeline(StandardScaler(), SVC()))
     others = np.random.default_rng(0).normal(size=X.shape)
-    assert len(archive.select(space, profile(others, y)).tasks) == 1
-    assert archive.select(space, profile(X[::3], y[::3])).tasks == ()
+    assert len(archive.select(space, profile(others, y)).used) == 1
+    assert archive.select(space, profile(X[::3], y[::3])).used == ()
 
 
 def test_randomized_search(archive):
@@ -196,7 +196,7 @@ def test_without_the_data_nobody_will_hear_it(archive):
     fitted = GridSearchCV(SVC(), {"C": [1, 10]}, cv=2).fit(X, y)
     with pytest.warns(UserWarning, match="give add the X and y"):
         archive.add(fitted)
-    assert not archive.select(Space.parse({"C": [1, 10]}, SVC()), profile(X[::2] + 1, y[::2])).tasks
+    assert not archive.select(Space.parse({"C": [1, 10]}, SVC()), profile(X[::2] + 1, y[::2])).used
 
 
 @pytest.mark.parametrize("make", [GridSearchCV, TransferSearchCV])

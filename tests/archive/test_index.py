@@ -66,7 +66,7 @@ def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch)
     assert len(parts) == 2  # of three records each
     forget(monkeypatch)
     names = opened(monkeypatch)
-    assert len(archive.select(SPACE).tasks) == 7
+    assert len(archive.select(SPACE).used) == 7
     assert names == ["svc-6"]
     forget(monkeypatch)
     monkeypatch.setattr(_index, "MAX_PARTS", 1)
@@ -74,7 +74,7 @@ def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch)
     assert [file.name for file in (archive.path / "index").iterdir()] == ["heads.joblib"]
     forget(monkeypatch)
     names.clear()
-    assert len(archive.select(SPACE, profile([[1.0], [2.0], [3.0]])).tasks) == 7
+    assert len(archive.select(SPACE, profile([[1.0], [2.0], [3.0]])).used) == 7
     assert names == [], "those without a profile cannot share rows"
 
 
@@ -86,7 +86,7 @@ def test_a_folder_that_did_not_change_is_not_listed_again(mixed, make_task, monk
         patch.setattr(_index, "_listed", lambda tasks: pytest.fail("it was listed"))
         assert mixed.select(SPACE) == before
     mixed.append(make_task(id="new", estimator=SVC()))
-    assert len(mixed.select(SPACE).tasks) == len(before.tasks) + 1
+    assert len(mixed.select(SPACE).used) == len(before.tasks) + 1
 
 
 def test_bad_files_are_named_each_time(mixed):
@@ -101,7 +101,7 @@ def test_a_record_that_was_just_written_need_not_be_read(archive, make_task, mon
     archive.select(SPACE)
     names = opened(monkeypatch)
     archive.append(make_task(id="new", estimator=SVC()))
-    assert [task.id for task in archive.select(SPACE).tasks] == ["new"]
+    assert [task.id for task in archive.select(SPACE).used] == ["new"]
     assert names == []
 
 
@@ -123,10 +123,10 @@ def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[1.0], [2.0]]))
-    assert [task.id for task in selection.tasks] == ["svc-0", "svc-1", "svc-2"]
-    assert [task.n_trials for task, _ in selection.refused] == [1, 1, 1, 1]
+    assert [task.id for task in selection.used] == ["svc-0", "svc-1", "svc-2"]
+    assert [task.n_trials for task, _ in selection.excluded] == [1, 1, 1, 1]
     assert names == []
-    assert selection.refused[-1][0].trials[0].params == {"alpha": 1}
+    assert selection.excluded[-1][0].trials[0].params == {"alpha": 1}
     assert names == ["ridge-2"]
 
 
@@ -136,9 +136,9 @@ def test_only_what_may_share_rows_is_opened(mixed, make_task, monkeypatch):
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[8.0], [9.0]]))
-    assert [task.id for task in selection.tasks] == ["other"]
+    assert [task.id for task in selection.used] == ["other"]
     assert names == ["svc-0", "svc-1", "svc-2"]
-    reasons = {task.id: reason for task, reason in selection.refused}
+    reasons = {task.id: reason for task, reason in selection.excluded}
     assert reasons["svc-1"] == "shares rows with these data (about 50 %)"
 
 
@@ -184,7 +184,7 @@ def test_the_guard_is_the_same_whether_records_are_opened_or_not(archive, make_t
                 found = archive.select(SPACE, today, overlap=overlap)
             n_opened += len(names) if apart is _stored.are_apart else 0
             refused = [(task.id, reason) for task, reason in found.refused]
-            chosen.append(([task.id for task in found.tasks], refused))
+            chosen.append(([task.id for task in found.used], refused))
         assert chosen[0] == chosen[1]
     assert n_opened < (1 if overlap == "allow" else len(SEEN) * len(TODAY) / 2)
 
@@ -198,8 +198,8 @@ def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkey
         archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen | damage))
     forget(monkeypatch)
     selection = archive.select(SPACE, profile([[1.0], [2.0]]))
-    assert not selection.tasks
-    assert len(selection.refused) == 3
+    assert not selection.used
+    assert len(selection.excluded) == 3
 
 
 def test_of_very_many_records_the_older_ones_are_opened(mixed, monkeypatch):
@@ -215,7 +215,7 @@ def test_of_very_many_records_the_older_ones_are_opened(mixed, monkeypatch):
     for _ in range(2):
         forget(monkeypatch)
         names.clear()
-        assert len(mixed.select(SPACE, today).tasks) == 3
+        assert len(mixed.select(SPACE, today).used) == 3
         assert names == ["svc-0"]
     assert (mixed.path / "index" / "heads.joblib").stat().st_mtime_ns == before.st_mtime_ns
 
@@ -241,7 +241,7 @@ def test_a_damaged_record_is_left_out_where_it_is_needed(mixed, monkeypatch):
     for today, heard in (([[1.0], [2.0]], ["svc-0", "svc-2"]), ([[7.0], [9.0]], [])):
         forget(monkeypatch)
         with pytest.warns(UserWarning, match=r"svc-1\.joblib"):
-            assert [task.id for task in mixed.select(SPACE, profile(today)).loaded().tasks] == heard
+            assert [task.id for task in mixed.select(SPACE, profile(today)).loaded().used] == heard
 
 
 def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
@@ -252,7 +252,7 @@ def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[1.0], [5.0]]))
-    assert [task.id for task in selection.tasks] == ["svc-0", "svc-2"]
+    assert [task.id for task in selection.used] == ["svc-0", "svc-2"]
     assert set(names) == {"svc-1"}
 
 
@@ -264,7 +264,7 @@ def test_new_changed_and_removed_records(mixed, make_task, monkeypatch):
     changed = make_task({"alpha": [1, 2]}, [({"alpha": 1}, 0.5)], id="svc-1", estimator=Ridge())
     mixed.append(changed)
     mixed.append(make_task(id="new", estimator=SVC()))
-    assert [task.id for task in mixed.select(SPACE).tasks] == ["new", "svc-2"]
+    assert [task.id for task in mixed.select(SPACE).used] == ["new", "svc-2"]
 
 
 def test_small_archives_have_none(archive, make_task):
@@ -291,7 +291,7 @@ def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
 
 
 def test_stored_task_is_a_task(mixed):
-    (stored, *_) = mixed.select(SPACE).tasks
+    (stored, *_) = mixed.select(SPACE).used
     whole = mixed[stored.id]
     assert type(stored) is StoredTask
     assert stored == whole and whole == stored
@@ -303,7 +303,7 @@ def test_stored_task_is_a_task(mixed):
 
 
 def test_a_stored_task_whose_file_went(mixed):
-    (stored, *_) = mixed.select(SPACE).tasks
+    (stored, *_) = mixed.select(SPACE).used
     mixed.remove(stored)
     with pytest.raises(RecordError, match="removed since"):
         stored.trials  # noqa: B018

@@ -66,7 +66,7 @@ def test_what_a_killed_fit_left_counts(archive, killed, make_task):
     archive.append(make_task(id="after"))
     archive.append(make_task(id="zero"))
     assert [task.id for task in archive] == ["after", "begun", "zero"]
-    assert [task.id for task in archive.select().tasks] == ["after", "begun", "zero"]
+    assert [task.id for task in archive.select().used] == ["after", "begun", "zero"]
     assert len(archive) == 2  # records
 
 

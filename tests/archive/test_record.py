@@ -326,7 +326,7 @@ def test_old_formats(old_archive):
 
 def test_old_formats_speak(old_archive):
     selection = old_archive.select()
-    assert [task.best.score for task in selection.tasks] == [0.875]
+    assert [task.best.score for task in selection.used] == [0.875]
 
 
 def test_old_records_verify(old_archive):

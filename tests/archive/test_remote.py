@@ -69,7 +69,7 @@ def test_round_trip(address, make_task):
     assert list(archive) == sorted(tasks, key=lambda task: task.id)
     files, file = place(address, f"tasks/{tasks[0].id}.joblib")
     assert files.exists(file)
-    assert [task.id for task in Archive(address, readonly=True).select().tasks] == [t.id for t in archive]
+    assert [task.id for task in Archive(address, readonly=True).select().used] == [t.id for t in archive]
     assert archive.verify() == []
 
 

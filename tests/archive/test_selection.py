@@ -17,11 +17,11 @@ SVC_SPACE = Space.parse({"C": loguniform(1e-3, 1e3), "gamma": [0.1, 1.0]}, SVC()
 
 
 def ids(selection):
-    return [task.id for task in selection.tasks]
+    return [task.id for task in selection.used]
 
 
 def reasons(selection):
-    return {task.id: reason for task, reason in selection.refused}
+    return {task.id: reason for task, reason in selection.excluded}
 
 
 def data(seed, n=400):
@@ -173,7 +173,7 @@ def test_threshold(rows):
 def test_overlap_may_be_allowed(rows):
     selection = rows.select(profile=profile(*data(0)), overlap="allow")
     assert ids(selection) == [task.id for task in rows]
-    assert selection.refused == ()
+    assert selection.excluded == ()
 
 
 def test_no_profile_today(rows):

@@ -131,22 +131,22 @@ def test_other_trials_have_another_id(starter, tmp_path):
 
 def test_auto_hears_it_and_a_path_does_not(starter, tmp_path):
     space, today = Space.parse(SPACE, SVC()), profile(*data(9))
-    assert len(Archive().select(space, today).tasks) == 3
-    assert Archive(starter=False).select(space, today).tasks == ()
-    assert Archive(tmp_path / "own").select(space, today).tasks == ()
-    assert len(Archive(tmp_path / "own", starter=True).select(space, today).tasks) == 3
+    assert len(Archive().select(space, today).used) == 3
+    assert Archive(starter=False).select(space, today).used == ()
+    assert Archive(tmp_path / "own").select(space, today).used == ()
+    assert len(Archive(tmp_path / "own", starter=True).select(space, today).used) == 3
     assert len(Archive()) == 0 and list(Archive()) == []
 
 
 def test_it_can_be_switched_off(starter, monkeypatch):
     monkeypatch.setenv("SKTRANSFER_STARTER", "none")
-    assert Archive().select(Space.parse(SPACE, SVC()), profile(*data(9))).tasks == ()
+    assert Archive().select(Space.parse(SPACE, SVC()), profile(*data(9))).used == ()
 
 
 def test_own_tasks_and_the_starters_speak_together(starter):
     own = task_on(7, scaled=False)
     Archive().append(own)
-    tasks = Archive().select(Space.parse(SPACE, SVC()), profile(*data(9))).tasks
+    tasks = Archive().select(Space.parse(SPACE, SVC()), profile(*data(9))).used
     assert tasks[0].id == own.id and len(tasks) == 4
 
 
@@ -193,8 +193,8 @@ def test_what_it_was_made_of_is_refused(starter):
     X, y = data(1)
     for rows in (slice(None), slice(0, 20)):
         selection = Archive().select(Space.parse(SPACE, SVC()), profile(X[rows], y[rows]))
-        assert ids(selection.tasks) == ["starter-SVC-set-0-bare", "starter-SVC-set-2-bare"]
-        [(refused, reason)] = selection.refused
+        assert ids(selection.used) == ["starter-SVC-set-0-bare", "starter-SVC-set-2-bare"]
+        [(refused, reason)] = selection.excluded
         assert "set-1" in refused.id and "shares rows" in reason
 
 
@@ -204,7 +204,7 @@ def test_an_unknown_estimator_has_no_past(starter):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert Archive().select(Space.parse(SPACE, Own()), profile(*data(9))).tasks == ()
+        assert Archive().select(Space.parse(SPACE, Own()), profile(*data(9))).used == ()
 
 
 # -- scaled or not -------------------------------------------------------------------------------
@@ -219,20 +219,20 @@ def test_those_are_heard_that_were_scaled_alike(starter):
         (scaled, prefixed(SPACE), X, "scaled"),
         (SVC(), SPACE, standard, "scaled"),  # somebody scaled them before
     ]:
-        tasks = Archive().select(Space.parse(space, estimator), profile(seen, y)).tasks
+        tasks = Archive().select(Space.parse(space, estimator), profile(seen, y)).used
         assert len(tasks) == 3 and all(f"-{form}-" in task.id for task in tasks)
 
 
 def test_both_are_heard_where_the_scaler_is_searched_for(starter):
     pipeline = Pipeline([("scale", StandardScaler()), ("svc", SVC())])
     space = {"scale": [StandardScaler(), "passthrough"], **prefixed(SPACE)}
-    assert len(Archive().select(Space.parse(space, pipeline), profile(*data(9))).tasks) == 6
+    assert len(Archive().select(Space.parse(space, pipeline), profile(*data(9))).used) == 6
 
 
 def test_a_tree_behind_a_scaler_hears_the_bare_tree(starter):
     tree = make_pipeline(StandardScaler(), DecisionTreeClassifier())
     space = Space.parse({"decisiontreeclassifier__max_depth": [1, 2, 3]}, tree)
-    assert len(Archive().select(space, profile(*data(9))).tasks) == 1
+    assert len(Archive().select(space, profile(*data(9))).used) == 1
 
 
 def test_a_table_does_not_tell_whether_it_was_scaled():

@@ -266,7 +266,7 @@ def suite_rows():
 
 def test_suites_compare_tasks_not_seeds():
     found = _suites.Comparison(_suites.everywhere(suite_rows()))
-    assert found.tasks == [("s", "a"), ("s", "b"), ("t", "c")]
+    assert found.used == [("s", "a"), ("s", "b"), ("t", "c")]
     np.testing.assert_allclose(found.regret["good"], [[1.0, 0.0]] * 3)
     assert found.last(2) == {"good": 1.0, "bad": 2.0}
     assert found.difference == critical_difference(2, 3)

@@ -64,7 +64,7 @@ def search(archive, surrogate, seed=99, **params):
 
 
 def heard(fitted):
-    return [row["id"] for row in fitted.source_tasks_ if row["refused"] is None]
+    return [row["id"] for row in fitted.source_tasks_ if row["excluded"] is None]
 
 
 def damage(file):
@@ -103,7 +103,7 @@ def test_who_shares_rows_is_refused_all_the_same(archive, new_process, opened):
     new_process()
     fitted = search(archive, SURROGATES["dist-gp"], seed=2)
     assert heard(fitted) == ["t0", "t1", "t3", "t4"]
-    assert fitted.source_tasks_[-1]["refused"] == "shares rows with these data (about 100 %)"
+    assert fitted.source_tasks_[-1]["excluded"] == "shares rows with these data (about 100 %)"
     assert "t2" in opened
 
 

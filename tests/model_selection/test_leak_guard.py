@@ -65,9 +65,9 @@ def test_the_refusals_are_listed(tmp_path):
     second = search(tmp_path).fit(frame(X[:, ORDER]), y)
     [source] = second.source_tasks_
     assert source["id"] == first.task_id_
-    assert source["refused"] == "shares rows with these data (about 100 %)"
+    assert source["excluded"] == "shares rows with these data (about 100 %)"
     third = search(Archive(tmp_path, overlap="allow")).fit(X, y)
-    assert {source["refused"] for source in third.source_tasks_} == {None}
+    assert {source["excluded"] for source in third.source_tasks_} == {None}
 
 
 def test_a_threshold(tmp_path):
@@ -76,7 +76,7 @@ def test_a_threshold(tmp_path):
     half = np.vstack([X[:60], other])
     for overlap, refused in [("exclude", True), (0.4, True), (0.6, False), (0.0, True), (1.0, False)]:
         fitted = search(Archive(tmp_path, overlap=overlap, readonly=True), n_iter=1).fit(half, y)
-        assert bool(fitted.source_tasks_[0]["refused"]) is refused
+        assert bool(fitted.source_tasks_[0]["excluded"]) is refused
 
 
 def test_overlap_is_checked_at_fit(tmp_path):

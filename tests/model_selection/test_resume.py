@@ -19,7 +19,7 @@ from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferSearchCV
 from sktransfer.model_selection import _resume_key
-from sktransfer.model_selection._run import Run
+from sktransfer.model_selection._recorder import Recorder
 
 X, y = load_iris(return_X_y=True)
 SPACE = {"a": uniform(0, 1), "b": loguniform(1e-3, 1e3), "kind": ["x", "y"]}
@@ -73,7 +73,7 @@ def interrupted(made, fits, killed, data=(X, y), **params):
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if killed:
-            patch.setattr(Run, "archive_trials", lambda self, complete, interrupted: None)
+            patch.setattr(Recorder, "finish", lambda self, **_: None)
         Counted.fits, Counted.patience = 0, fits
         with pytest.raises(KeyboardInterrupt):
             made.fit(*data, **params)
@@ -116,9 +116,8 @@ CASES = {
 @pytest.mark.parametrize("killed", [True, False])
 @pytest.mark.parametrize("case", CASES)
 def test_an_interrupted_search_is_taken_up(tmp_path, case, killed, monkeypatch):
-    monkeypatch.setattr(
-        "sktransfer.model_selection._evaluator.SHORT_SECONDS", 0
-    )  # of grids, too, each on disk at once
+    # Each candidate of a grid is on disk at once, too.
+    monkeypatch.setattr("sktransfer.model_selection._evaluator.SYNC_SECONDS", 0)
     params = CASES[case]
     interrupted(search(tmp_path, **params), 11, killed)  # in the middle of the fourth candidate
     assert len(Archive(tmp_path)) == (0 if killed else 1)
@@ -132,7 +131,7 @@ def test_an_interrupted_search_is_taken_up(tmp_path, case, killed, monkeypatch):
     record = Archive(tmp_path)[resumed.task_id_]
     assert record.complete and len(record.trials) == n
     assert [t.params for t in record.trials[:3]] == [t.params for t in task.trials]
-    sources = Archive(tmp_path).select().tasks
+    sources = Archive(tmp_path).select().used
     assert [source.id for source in sources] == [resumed.task_id_]  # no trial counts twice
 
 
@@ -147,7 +146,7 @@ def test_a_larger_budget_goes_on_from_a_search_that_ended(tmp_path, case):
     assert longer.task_id_ != short.task_id_
     assert len(Archive(tmp_path)) == 2  # a record never changes
     longest = quiet(search(tmp_path, n_iter=10, resume=True, **params))
-    assert [task.id for task in Archive(tmp_path).select().tasks] == [longest.task_id_]
+    assert [task.id for task in Archive(tmp_path).select().used] == [longest.task_id_]
 
 
 def test_with_workers(tmp_path):
@@ -173,7 +172,7 @@ def test_a_grid_needs_no_past(tmp_path):
     """Nor does it matter, when the grid has become affordable, that the past is not the same any more."""
     params = {"space": {"a": [0.1, 0.2, 0.4, 0.8], "kind": ["x", "y"]}, "surrogate": "warm-start"}
     gone = quiet(search(tmp_path, **params), *load_wine(return_X_y=True)).task_id_
-    assert quiet(search(tmp_path, n_iter=5, **params)).source_tasks_[0]["refused"] is None
+    assert quiet(search(tmp_path, n_iter=5, **params)).source_tasks_[0]["excluded"] is None
     os.remove(tmp_path / "tasks" / f"{gone}.joblib")
     Counted.fits = 0
     assert_same(
@@ -313,7 +312,7 @@ def test_the_past_is_the_one_it_started_from(tmp_path):
     expected, found = whole.cv_results_["origin"], resumed.cv_results_["origin"]
     assert list(found) == list(expected) and found[0].startswith("task ")
     assert_same(whole, resumed)
-    assert sorted(str(source["refused"]) for source in resumed.source_tasks_)[:2] == [
+    assert sorted(str(source["excluded"]) for source in resumed.source_tasks_)[:2] == [
         "None",
         "is newer than the search that is resumed",
     ]
@@ -321,8 +320,8 @@ def test_the_past_is_the_one_it_started_from(tmp_path):
 
 def test_records_hardly_grow_with_the_archive():
     tasks = [Task.from_trials({"a": [1, 2]}, [({"a": 1}, 0.5)], id=f"task {n:05d}") for n in range(5000)]
-    assert len(str(_resume_key.past_facts(tasks))) < 9 * len(tasks)
-    assert len(str(_resume_key.past_facts(tasks[:100]))) > 1000
+    assert len(str(_resume_key.past_task_facts(tasks))) < 9 * len(tasks)
+    assert len(str(_resume_key.past_task_facts(tasks[:100]))) > 1000
 
 
 @pytest.mark.usefixtures("past_as_written")
@@ -354,7 +353,7 @@ def test_what_differs_is_said(tmp_path, change, words):
     quiet(search(tmp_path, n_iter=2))
     Counted.fits = 0
     made = search(tmp_path, **({"n_iter": 2, "resume": True} | change))
-    with pytest.warns(UserWarning, match=rf"starts anew.*differs in {words}\.$"):
+    with pytest.warns(UserWarning, match=rf"starts from the beginning.*differs in {words}\.$"):
         made.fit(X, y)
     n_train_folds = made.get_params()["cv"]
     assert Counted.fits == 2 * (n_train_folds if n_train_folds == 4 else 3)
@@ -462,7 +461,7 @@ def test_the_message_of_an_error_is_not_kept(tmp_path):
 # -- disks that fail -------------------------------------------------------------------------------
 
 
-NOTED, ADDED = "cannot be noted in", "could not be added to"
+NOTED, ADDED = "cannot be written to", "cannot be added to"
 
 
 def warned(made, *words):
@@ -616,7 +615,7 @@ def test_what_was_edited_is_another_search(tmp_path, case):
     counted[0].fits = 0
     same = quiet(search(tmp_path, resume=True, **one))
     assert counted[0].fits == 0
-    with pytest.warns(UserWarning, match="starts anew.*differs in the (scoring|space|estimator)"):
+    with pytest.warns(UserWarning, match="starts from the beginning.*differs in the (scoring|space|estimator)"):
         edited = search(tmp_path, resume=True, **other).fit(X, y)
     assert counted[1].fits == 3 * 7
     assert not np.array_equal(same.cv_results_["mean_test_score"], edited.cv_results_["mean_test_score"])
@@ -643,7 +642,7 @@ def test_without_its_meta_model_it_says_that_others_are_tried(tmp_path):
     data = make_classification(50, 5, random_state=9)
     before = quiet(made(0, 4), *data)
     shutil.rmtree(tmp_path / "models")
-    with pytest.warns(UserWarning, match="4 trials of .* not proposed again.*meta-model"):
+    with pytest.warns(UserWarning, match="4 trials of .* not proposed again.*model cache"):
         after = made(0, 4, resume=True).fit(*data)
     assert after.cv_results_["params"] != before.cv_results_["params"]
     assert len(Archive(tmp_path)) == 8

@@ -523,7 +523,7 @@ def test_an_archive_that_cannot_be_written(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "link", refuse)
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.warns(UserWarning, match="could not be added"):
+    with pytest.warns(UserWarning, match="cannot be added"):
         fitted = search(archive=tmp_path / "archive").fit(X, y)
     assert fitted.task_id_ is None
     assert fitted.best_score_ > 0.9
@@ -547,7 +547,7 @@ def test_each_fit_adds_a_record_and_the_next_starts_from_it(tmp_path):
     assert second.cv_results_["origin"][0] == f"task {first.task_id_}"
     [source] = second.source_tasks_
     assert source["id"] == first.task_id_
-    assert source["refused"] is None
+    assert source["excluded"] is None
     assert source["n_used"] >= 1
     assert 0 <= source["similarity"] <= 1
     assert len(archive) == 2
@@ -571,8 +571,8 @@ def test_fit_twice_gives_the_same_result(tmp_path):
     first = clone(made).fit(X, y)
     second = clone(made).fit(X, y)
     assert first.cv_results_["params"] == second.cv_results_["params"]
-    assert [s["refused"] is not None for s in second.source_tasks_] == [True]
-    assert "rows" in second.source_tasks_[0]["refused"]
+    assert [s["excluded"] is not None for s in second.source_tasks_] == [True]
+    assert "rows" in second.source_tasks_[0]["excluded"]
 
 
 def test_another_estimator_has_no_say(tmp_path):
@@ -580,7 +580,7 @@ def test_another_estimator_has_no_say(tmp_path):
         X, y
     )
     fitted = search(archive=tmp_path).fit(*load_wine(return_X_y=True))
-    assert "another estimator" in fitted.source_tasks_[0]["refused"]
+    assert "another estimator" in fitted.source_tasks_[0]["excluded"]
 
 
 def test_a_pipeline_learns_from_the_bare_estimator(tmp_path):
@@ -626,7 +626,7 @@ def test_no_fold_learns_from_another(tmp_path, outer, scaled):
     together, seen = watched_cross_validation(tmp_path, outer, scaled)
     np.testing.assert_array_equal(together, alone)
     assert [len(sources) for sources in seen] == list(range(outer))
-    assert all(source["refused"] for sources in seen for source in sources)
+    assert all(source["excluded"] for sources in seen for source in sources)
     assert len(Archive(tmp_path)) == outer
 
 
@@ -642,7 +642,7 @@ def test_without_the_guard_folds_would_learn_from_each_other(tmp_path, monkeypat
 
 def test_without_the_view_of_the_outer_folds_two_halves_would_learn_from_each_other(tmp_path, monkeypatch):
     """The control for two folds."""
-    monkeypatch.setattr("sktransfer.model_selection._run.enclosing_data", list)
+    monkeypatch.setattr("sktransfer.model_selection._history.enclosing_data", list)
     _, seen = watched_cross_validation(tmp_path, 2)
     assert seen[1][0]["n_used"] > 0
 
@@ -681,7 +681,7 @@ def test_data_that_cannot_be_compared_learn_from_nobody(tmp_path):
     made = search({"a": uniform(0, 0.5)}, estimator=Reader(), archive=tmp_path, cv=2)
     first, second = (clone(made).fit(data, [0, 1] * 15) for _ in range(2))
     assert first.cv_results_["params"] == second.cv_results_["params"]
-    assert second.source_tasks_[0]["refused"]
+    assert second.source_tasks_[0]["excluded"]
 
 
 def test_an_interrupted_search_keeps_its_trials(tmp_path):
@@ -702,18 +702,18 @@ def test_an_interrupted_search_keeps_its_trials(tmp_path):
 
 
 def test_a_broken_archive_profile_or_surrogate_costs_a_warning(tmp_path, monkeypatch):
-    from sktransfer.model_selection import _run
+    from sktransfer.model_selection import _history
 
     def broken(*args, **kwargs):
         raise RuntimeError("broken")
 
     with monkeypatch.context() as patch:
         patch.setattr(Archive, "select", broken)
-        with pytest.warns(UserWarning, match="could not be read"):
+        with pytest.warns(UserWarning, match="cannot be read"):
             assert search(archive=tmp_path / "a").fit(X, y).best_score_ > 0.9
     with monkeypatch.context() as patch:
-        patch.setattr(_run, "profile", broken)
-        with pytest.warns(UserWarning, match="could not be profiled"):
+        patch.setattr(_history, "profile", broken)
+        with pytest.warns(UserWarning, match="cannot be profiled"):
             assert search(archive=tmp_path / "b").fit(X, y).best_score_ > 0.9
     search(archive=tmp_path / "c").fit(*load_wine(return_X_y=True))
     with monkeypatch.context() as patch:
@@ -748,7 +748,7 @@ def test_damaged_records_and_journals_cost_a_warning_and_no_search(tmp_path):
                 warnings.simplefilter("ignore")
                 made = search(archive=Archive(tmp_path, readonly=True), n_iter=2, cv=2, resume=True)
                 made.set_params(surrogate="warm-start", refit=False).fit(X, y)
-                read = {trial.score for each in Archive(tmp_path).select().tasks for trial in each.trials}
+                read = {trial.score for each in Archive(tmp_path).select().used for trial in each.trials}
             assert np.isfinite(scores(made)).all()
             assert read <= {trial.score for trial in task.trials}
         file.write_bytes(sound)
@@ -836,7 +836,7 @@ def test_data_of_all_kinds(kind, tmp_path):
     fitted = clone(made).fit(data, target)
     assert np.isfinite(fitted.best_score_)
     assert len(Archive(tmp_path)) == 1
-    assert all(source["refused"] for source in clone(made).fit(data, target).source_tasks_)
+    assert all(source["excluded"] for source in clone(made).fit(data, target).source_tasks_)
 
 
 # -- scikit-learn 1.9: callbacks -------------------------------------------------------------------
@@ -960,5 +960,5 @@ def test_infinite_scores_are_told_of_once():
 
 
 def test_a_scorer_without_a_score_is_told_so():
-    with pytest.raises(ValueError, match="no score at all"):
+    with pytest.raises(ValueError, match="returned an empty dict"):
         search(scoring=lambda estimator, X, y: {}, refit=False).fit(X, y)

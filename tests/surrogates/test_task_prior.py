@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer, profile
-from sktransfer.model_selection._run_parts import what_is_heard
+from sktransfer.model_selection._proposers import format_transfer_summary
 from sktransfer.surrogates import EncodedTask, TaskPrior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.leave_one_out import UNTRIED, deviations, kernel_weights
@@ -135,7 +135,9 @@ def test_with_such_a_past_a_search_is_the_one_without():
         assert ours == theirs
         for optimizer in (misled, alone):
             optimizer.tell(ours, float(bump(np.array([[ours["a"], ours["b"]]]), (0.2, 0.8))[0]))
-    assert what_is_heard(misled).startswith("None of 12 past searches counts (past scores look like noise)")
+    assert format_transfer_summary(misled).startswith(
+        "None of 12 past searches counts (past scores look like noise)"
+    )
 
 
 def test_it_takes_many_long_searches_to_call_them_noise():

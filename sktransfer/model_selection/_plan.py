@@ -1,0 +1,179 @@
+"""`SearchPlan`: everything that a search is asked to do, validated before the first fit."""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import ParameterGrid
+from sklearn.utils import check_random_state
+
+from sktransfer.archive import Archive, check_overlap, is_remote
+from sktransfer.dataset import check_keep
+from sktransfer.exceptions import ArchiveWarning
+from sktransfer.model_selection._suggest_space import suggest_space
+from sktransfer.space import Space
+from sktransfer.surrogates import Surrogate, check_surrogate, make_surrogate
+from sktransfer.utils._metric_names import tuned_metric
+
+if TYPE_CHECKING:
+    from sktransfer.model_selection._search import TransferSearchCV
+
+MIN_WORKER_USE = 0.8  # share of the workers' time that a batch must keep busy
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """What one search does. Made once, by `from_search`; nothing else reads the search object.
+
+    Parameters
+    ----------
+    estimator : estimator object
+    space : Space
+    grid : list of dict or None
+        All configurations, if they fit into the budget and are evaluated as GridSearchCV would.
+    n_iter : int
+        Configurations to evaluate.
+    n_splits, n_workers : int
+    batch_size : int or None
+        As the user passed it.
+    timeout : float or None
+    archive : Archive or None
+    surrogate : str or Surrogate
+        As the user passed it.
+    model : Surrogate or None
+        A new surrogate with valid parameters; None for a grid.
+    metrics : tuple of str
+        Names of the metric that is optimized, as archives may know it.
+    scoring, refit, error_score : as in GridSearchCV
+    return_train_score, resume, verbose : bool
+    seed : int or None
+        Seed of the proposals; None for a grid.
+    fixed_seed : int or None
+        The seed if the user fixed it; None if ``random_state=None``.
+    """
+
+    estimator: BaseEstimator
+    space: Space
+    grid: list[dict[str, Any]] | None
+    n_iter: int
+    n_splits: int
+    n_workers: int
+    batch_size: int | None
+    timeout: float | None
+    archive: Archive | None
+    surrogate: str | Surrogate
+    model: Surrogate | None
+    metrics: tuple[str, ...]
+    scoring: object
+    refit: object
+    error_score: float | str
+    return_train_score: bool
+    resume: bool
+    verbose: bool
+    seed: int | None
+    fixed_seed: int | None
+
+    @classmethod
+    def from_search(cls, search: TransferSearchCV, n_splits: int) -> SearchPlan:
+        """Read and validate the parameters of a search."""
+        space = parse_space(search.space, search.estimator)
+        if search.resume and search.archive is None:
+            raise ValueError("resume=True needs an archive to resume from, but archive=None.")
+        check_surrogate(search.surrogate)
+        grid = space.grid() if space.size is not None and space.size <= search.n_iter else None
+        model = make_surrogate(search.surrogate) if grid is None else None
+        if model is not None:
+            model.check_params()
+        seed = None if model is None else check_random_state(search.random_state).randint(2**31 - 1)
+        given = search.random_state
+        return cls(
+            estimator=search.estimator,
+            space=space,
+            grid=grid,
+            n_iter=search.n_iter if grid is None else len(grid),
+            n_splits=n_splits,
+            n_workers=effective_n_jobs(search.n_jobs),
+            batch_size=search.batch_size,
+            timeout=search.timeout,
+            archive=open_archive(search.archive),
+            surrogate=search.surrogate,
+            model=model,
+            metrics=tuned_metric(search.estimator, search.scoring, search.refit),
+            scoring=search.scoring,
+            refit=search.refit,
+            error_score=search.error_score,
+            return_train_score=search.return_train_score,
+            resume=search.resume,
+            verbose=search.verbose > 0,
+            seed=seed,
+            fixed_seed=given if isinstance(given, int | np.integer | None) else seed,
+        )
+
+    @property
+    def uses_past_tasks(self) -> bool:
+        return self.model is not None and self.model.uses_past_tasks
+
+
+def parse_space(space: object, estimator: object) -> Space:
+    """The user's space. A grid is validated by scikit-learn, so that its errors are scikit-learn's."""
+    if isinstance(space, str) and space == "auto":
+        space = suggest_space(estimator)
+    branches = space if isinstance(space, list) else [space]
+    entries = [entry for branch in branches if isinstance(branch, dict) for entry in branch.values()]
+    if entries and not any(hasattr(entry, "rvs") for entry in entries):
+        ParameterGrid(space)
+    return Space.parse(space, estimator)
+
+
+def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | None:
+    """The archive to use. An impossible path is an error, an archive out of reach a warning."""
+    if archive is None:
+        return None
+    opened = _with_absolute_path(archive if isinstance(archive, Archive) else Archive(archive))
+    check_keep(opened.keep)
+    check_overlap(opened.overlap)
+    try:
+        len(opened)
+    except NotADirectoryError as error:
+        raise NotADirectoryError(
+            f"archive={archive!r} cannot be used: {error}. Pass a directory, which may be new, or None."
+        ) from None
+    except (OSError, RuntimeError) as error:
+        warnings.warn(
+            f"archive={archive!r} is out of reach ({error}). The search continues without an archive.",
+            ArchiveWarning,
+            stacklevel=2,
+        )
+        return None
+    return opened
+
+
+def _with_absolute_path(archive: Archive) -> Archive:
+    """The same archive, even if the working directory changes while the search runs."""
+    path = os.fspath(archive.path)
+    if path == "auto" or path.startswith("~") or is_remote(path):
+        return archive
+    fixed = copy(archive)
+    fixed.path = os.path.abspath(path)
+    return fixed
+
+
+def default_batch_size(n_workers: int, n_splits: int) -> int:
+    """The smallest batch whose fits keep at least four fifths of the workers' time in use.
+
+    >>> default_batch_size(1, 5), default_batch_size(2, 5), default_batch_size(8, 5)
+    (1, 1, 3)
+    """
+    for size in range(1, n_workers + 1):
+        fits = size * max(1, n_splits)  # without folds, scikit-learn raises its own error
+        if fits / (math.ceil(fits / n_workers) * n_workers) >= MIN_WORKER_USE:
+            return size
+    return n_workers

@@ -1,0 +1,211 @@
+"""Results of one candidate: fold rows -> trial -> plain rows for the archive; columns of `cv_results_`.
+
+A row is what scikit-learn's ``_fit_and_score`` returns of one fit. A candidate has one row for each fold.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sktransfer.archive import Selection
+from sktransfer.optimizer import Proposal
+from sktransfer.task import Task, Trial
+from sktransfer.utils._metric_names import recorded_metrics, recorded_name
+from sktransfer.utils._values import to_python
+
+Rows = list[dict[str, Any]]
+PlainRows = list[list]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An evaluated configuration.
+
+    Parameters
+    ----------
+    params : dict
+    rows : list of dict
+    trial : Trial
+    metric : str
+        Name of the optimized metric, as a record has it.
+    is_new : bool
+        False if the rows come from an earlier run.
+    """
+
+    params: dict[str, Any]
+    rows: Rows
+    trial: Trial
+    metric: str
+    is_new: bool
+
+    @classmethod
+    def from_rows(
+        cls,
+        params: dict[str, Any],
+        rows: Rows,
+        is_new: bool,
+        scoring: object,
+        refit: object,
+        metric: str | None = None,
+    ) -> Candidate:
+        """Compute the trial of a candidate: the numbers of `cv_results_`, to the last bit.
+
+        `metric` is the name of the metric in earlier candidates. Where the scorer is a function that returns a
+        dict, a candidate whose every fit failed does not tell it.
+        """
+        scores = test_scores(rows)
+        if not scores:
+            raise ValueError("The scorer returned an empty dict. It must return at least one score.")
+        tuned = refit if isinstance(refit, str) and refit in scores else next(iter(scores))
+        moments = {name: _mean_std(values) for name, values in scores.items()}
+        score, std = moments.pop(tuned)
+        # A numeric error_score would hide that a fit failed.
+        if any(row["fit_error"] is not None for row in rows) or not math.isfinite(score):
+            score = math.nan
+        by_key = {tuned: score} | {str(name): mean for name, (mean, _) in moments.items()}
+        trial = Trial.make(
+            params,
+            score,
+            std=std,
+            fit_time=_mean_std([row["fit_time"] for row in rows])[0],
+            metrics=recorded_metrics(by_key, tuned, scoring),
+        )
+        if tuned != "score" or metric is None:
+            metric = recorded_name(str(tuned), scoring)
+        return cls(params, rows, trial, metric, is_new)
+
+
+def test_scores(rows: Rows) -> dict[str, list[float]]:
+    """Scores on the test part of each fold, by metric."""
+    found = [row["test_scores"] for row in rows]
+    names = next((list(scores) for scores in found if isinstance(scores, dict)), None)
+    if names is None:
+        return {"score": found}
+    # If the scorer is a function, a failed fit has one score in place of all.
+    return {name: [s[name] if isinstance(s, dict) else math.nan for s in found] for name in names}
+
+
+def _mean_std(values: Sequence[float]) -> tuple[float, float]:
+    with np.errstate(invalid="ignore"):
+        array = np.array([values], dtype=np.float64)
+        mean = np.average(array, axis=1)
+        variance = np.average((array - mean[:, None]) ** 2, axis=1)
+        return float(mean[0]), float(np.sqrt(variance)[0])
+
+
+# -- rows as plain data ------------------------------------------------------------------------------
+
+
+def rows_to_plain(rows: Rows) -> PlainRows:
+    """Rows for the archive. Only the class of an error is kept: its message may quote the data."""
+    return [
+        [
+            float(row["fit_time"]),
+            float(row["score_time"]),
+            int(row["n_test_samples"]),
+            None if row["fit_error"] is None else _error_class(row["fit_error"]),
+            _plain_scores(row["test_scores"]),
+            _plain_scores(row.get("train_scores")),
+        ]
+        for row in rows
+    ]
+
+
+def rows_from_plain(plain: object, n_splits: int, has_train_scores: bool) -> Rows | None:
+    """Rows from the archive; None if they do not have this form or this number of folds."""
+    if not isinstance(plain, list) or len(plain) != n_splits:
+        return None
+    rows = [_row_from_plain(each, has_train_scores) for each in plain]
+    return None if None in rows else [row for row in rows if row is not None]
+
+
+def _row_from_plain(plain: object, has_train_scores: bool) -> dict[str, Any] | None:
+    if not isinstance(plain, list) or len(plain) != 6:
+        return None
+    fit_time, score_time, n_test, error, test, train = plain
+    is_sound = isinstance(n_test, int) and isinstance(error, str | None) and _is_score(test)
+    if not (is_sound and isinstance(fit_time, float) and isinstance(score_time, float)):
+        return None
+    row = {"fit_error": error, "test_scores": test, "n_test_samples": n_test}
+    row |= {"fit_time": fit_time, "score_time": score_time}
+    if not has_train_scores:
+        return row
+    return {**row, "train_scores": train} if _is_score(train) else None
+
+
+def _plain_scores(scores: object) -> Any:
+    if isinstance(scores, dict):
+        return {str(name): _plain_scores(score) for name, score in scores.items()}
+    scores = to_python(scores)
+    return scores if scores is None or isinstance(scores, (int, float)) else float(scores)  # type: ignore[arg-type]
+
+
+def _is_score(value: object) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(score, (int, float)) for score in value.values())
+    return isinstance(value, (int, float))
+
+
+def _error_class(traceback: str) -> str:
+    """The class of the error that a traceback ends with.
+
+    >>> _error_class("Traceback (most recent call last):\\n  ...\\nValueError: could not convert 'Ann'\\n")
+    'ValueError, in an earlier run\\n'
+    """
+    last = traceback.strip().rpartition("\n")[2].partition(":")[0]
+    return f"{last if last.replace('.', '').isidentifier() else 'An error'}, in an earlier run\n"
+
+
+# -- columns and attributes of the search -------------------------------------------------------------
+
+
+def proposal_columns(batch: Sequence[Proposal]) -> dict[str, list]:
+    """The columns that `cv_results_` has besides scikit-learn's."""
+    return {
+        "origin": [proposal.origin for proposal in batch],
+        "predicted_mean": [proposal.mean for proposal in batch],
+        "predicted_std": [proposal.std for proposal in batch],
+    }
+
+
+def source_task_rows(
+    selection: Selection,
+    similarity: np.ndarray | None,
+    basis: Sequence[str] | None,
+    origins: Sequence[str],
+) -> list[dict[str, Any]]:
+    """`source_tasks_`: the past tasks that were used, then those that were excluded.
+
+    Parameters
+    ----------
+    selection : Selection
+    similarity, basis : ndarray and list of str, or None
+        Similarity of each used task, and what it was compared by.
+    origins : sequence of str
+        Where each candidate came from.
+    """
+    rows = []
+    for number, task in enumerate(selection.used):
+        row: dict[str, Any] = _source_task_row(task, None)
+        row["similarity"] = None if similarity is None else float(similarity[number])
+        row["basis"] = None if basis is None else basis[number]
+        row["n_used"] = list(origins).count(f"task {task.id}")
+        rows.append(row)
+    return rows + [_source_task_row(task, reason) for task, reason in selection.excluded]
+
+
+def _source_task_row(task: Task, excluded: str | None) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "created": task.created,
+        "n_trials": task.n_trials,
+        "similarity": None,
+        "basis": None,
+        "n_used": 0,
+        "excluded": excluded,
+    }
