@@ -144,8 +144,8 @@ def test_a_long_chain_of_calls():
 
 
 def test_libraries_in_an_unusual_place(monkeypatch):
-    monkeypatch.setattr("sktransfer.utils._hashing._INSTALLED", set())
-    monkeypatch.setattr("sktransfer.utils._hashing._STANDARD", ("/nowhere",))
+    monkeypatch.setattr("sktransfer.utils._hashing._LIBRARY_FOLDERS", set())
+    monkeypatch.setattr("sktransfer.utils._hashing._STANDARD_LIBRARY", ("/nowhere",))
     assert digest(SVC(), code=True) == digest(SVC(), code=True) is not None
     assert digest(SVC(), code=True) != digest(SVC(C=2.0), code=True)
 
