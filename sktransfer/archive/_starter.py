@@ -221,7 +221,7 @@ def _lean(profile: Mapping[str, Any]) -> dict[str, Any]:
     """
     whole = DatasetProfile.from_dict(profile)
     lean = {name: value for name, value in whole.to_dict().items() if name != "sample"}
-    if not whole.needs_order:
+    if not whole.needs_column_order:
         lean |= {"ordered_fingerprint": [], "n_ordered": 0}
     return lean | {"enclosing": [_lean(part.to_dict()) for part in whole.enclosing]}
 

@@ -1,4 +1,4 @@
-"""What is known of a data set: (X, y) -> `DatasetProfile`."""
+"""Profiles of data sets: (X, y) -> `DatasetProfile`."""
 
 from sktransfer.dataset._profile import DatasetProfile, check_keep, profile
 
