@@ -26,7 +26,7 @@ from sktransfer.archive._record import record_to_task, task_to_record
 from sktransfer.archive._selection import profiles_of
 from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import RecordError
-from sktransfer.space._scaling import is_scaled
+from sktransfer.space._estimator_tree import is_scaled
 from sktransfer.task import Task
 from sktransfer.utils._values import Plain
 

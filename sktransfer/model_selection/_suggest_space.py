@@ -16,8 +16,7 @@ from scipy import stats
 from sktransfer.archive import RecordError, Starter, starter_folder
 from sktransfer.space import Space
 from sktransfer.space._axes import is_number
-from sktransfer.space._estimator_tree import predictor
-from sktransfer.space._scaling import is_scaled
+from sktransfer.space._estimator_tree import final_estimator, is_scaled
 from sktransfer.task import Task
 from sktransfer.utils._values import identity
 
@@ -69,7 +68,7 @@ def suggest_space(estimator: Any) -> dict[str, Any]:
     """
     if isinstance(estimator, type):
         raise TypeError(f"suggest_space takes an estimator, not a class: {estimator.__name__}().")
-    path, owner = predictor(estimator)
+    path, owner = final_estimator(estimator)
     starter, name = Starter(starter_folder()), type(owner).__name__
     advice = "Write a space, for example {'C': loguniform(1e-3, 1e3)}."
     try:

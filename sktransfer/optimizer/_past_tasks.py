@@ -18,7 +18,7 @@ import numpy as np
 from sktransfer.dataset import DatasetProfile
 from sktransfer.optimizer._optimizer_parts import REACH, metrics_of, scores_of
 from sktransfer.space import Space
-from sktransfer.space._projection import encode_past
+from sktransfer.space._projection import encode_past_task
 from sktransfer.surrogates import EncodedTask
 from sktransfer.task import Task
 from sktransfer.utils._scores import clip_low_outliers, standardize
@@ -65,7 +65,7 @@ def encode_tasks(space: Space, tasks: Sequence[Task], names: Sequence[str]) -> l
 
 
 def _encode(space: Space, task: Task) -> EncodedTask:
-    codes, kept = encode_past(space, task)
+    codes, kept = encode_past_task(space, task)
     past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
     trials = [task.trials[i] for i in kept]
     metrics = metrics_of(trials) | {task.metrics[0]: scores_of(trials)}
