@@ -98,9 +98,8 @@ def test_past_trials_are_matched_by_canonical_names():
     assert kept.tolist() == [0, 1]
     c, kernel = (target.column_names().index(name) for name in ("clf__C", "clf__kernel"))
     assert codes[:, c] == pytest.approx([0.5, 1.5])  # out of bounds by its distance
-    assert codes[:, kernel] == pytest.approx(
-        0.25
-    )  # not searched: the value of the estimator, "rbf"
+    # The kernel was not searched: the value of the estimator is "rbf".
+    assert codes[:, kernel] == pytest.approx(0.25)
 
 
 def test_trials_with_another_category_than_the_fixed_one_are_left_out():
