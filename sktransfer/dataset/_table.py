@@ -222,7 +222,7 @@ def _fullest_columns(X: sparse.csr_matrix, max_columns: int) -> np.ndarray:
 
 
 def read_numeric_column(values: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Read one column as floats, and tell whether it is categorical.
+    """Read one column as floats, and find out whether it is categorical.
 
     A column that does not consist of numbers is categorical. Its cells are replaced by ordinal
     codes, in the alphabetical order of their texts.

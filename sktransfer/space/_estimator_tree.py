@@ -53,7 +53,7 @@ def join_path(*names: str) -> str:
 
 
 class EstimatorTree:
-    """The estimators that can stand at each path under one branch of a space.
+    """The estimators that are possible at each path under one branch of a space.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class EstimatorTree:
         self._params: dict[int, Mapping[str, Any]] = {}
 
     def estimators_at(self, path: str) -> list[Estimator]:
-        """Every estimator that can stand at a path."""
+        """Every estimator that is possible at a path."""
         if path not in self._at_path:
             self._at_path[path] = self._find_estimators(path)
         return self._at_path[path]

@@ -94,7 +94,9 @@ def _short_digest(value: object) -> str:
     return (digest(value) or "unknown")[:8]
 
 
-def recorded_metrics(by_key: Mapping[str, float], tuned: str, scoring: Scoring) -> dict[str, float]:
+def recorded_metrics(
+    by_key: Mapping[str, float], optimized: str, scoring: Scoring
+) -> dict[str, float]:
     """Mean scores by their names in a record, without the metric that is optimized.
 
     A metric to which the user gave a name is recorded under that name as well.
@@ -103,10 +105,10 @@ def recorded_metrics(by_key: Mapping[str, float], tuned: str, scoring: Scoring) 
     {'a': 0.9, 'b': 0.8, 'roc_auc': 0.8}
     """
     if not isinstance(scoring, Mapping):
-        return {key: value for key, value in by_key.items() if key != tuned}
+        return {key: value for key, value in by_key.items() if key != optimized}
     names = {recorded_name(key, scoring): value for key, value in by_key.items()}
     metrics = {key: value for key, value in by_key.items() if not _is_standard_name(key)} | names
-    metrics.pop(recorded_name(tuned, scoring))  # that is the score itself
+    metrics.pop(recorded_name(optimized, scoring))  # that is the score itself
     return metrics
 
 
