@@ -12,11 +12,11 @@ Rows
     The target is not part of the hash: a row that was searched with y and with log(y) is one row.
 
 Columns
-    Rescaled rows have other hashes. The moments of a standardized column are invariant under x ->
-    a x + b and under any order of the rows, and each column has its own moments, so they also show
-    that columns were left out. They belong to a set of rows as a whole, and say nothing about a
-    part of the rows. With z = (x - mean) / std, the shape of a column is |E z^3|, E z^4, E z^6, to
-    five digits.
+    Rescaled rows have other hashes. The moments of a standardized column are invariant under
+    x -> a x + b and under any order of the rows. Each column has its own moments, so they also
+    show that columns were left out. They describe a set of rows as a whole, and say nothing about
+    a part of the rows. With z = (x - mean) / std, the shape of a column is |E z^3|, E z^4, E z^6,
+    to five digits.
 """
 
 from __future__ import annotations
