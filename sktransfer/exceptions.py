@@ -87,7 +87,9 @@ class NewerFormatError(RecordError):
     advice = "Update sktransfer to use it; the file was left as it is."
 
     def __init__(self, path: str | os.PathLike[str], found: int, known: int):
-        super().__init__(path, f"the record has format {found}, this version reads formats up to {known}")
+        super().__init__(
+            path, f"the record has format {found}, this version reads formats up to {known}"
+        )
         self.found = found
         self.known = known
 

@@ -1,8 +1,9 @@
-"""The task record: what one tuning was about and what it found. Plain data that every room may read.
+"""The task record: plain data about one search that all folders of the package exchange.
 
-A `Task` is a finished tuning (one data set, one estimator, one space), a `Trial` one configuration
-tried in it. Scores are maximized. Nothing in a task is an object of a library: parameter values are
-described (see `_values.describe`), so that a record can be read by any later version.
+A `Task` is a finished search on one data set, with one estimator and one space. A `Trial` is one
+configuration that was evaluated in it. Scores are maximized. A task contains no objects of
+libraries: parameter values are described (see `utils._values.describe`), so that later versions
+can read a record.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sktransfer.space import Space
 from sktransfer.utils._values import describe
+
+if TYPE_CHECKING:
+    from sktransfer.dataset import DatasetProfile
+    from sktransfer.space._estimator_tree import Estimator
 
 TASK_FORMAT = 2
 """Format of the record. 1: plain lists, no checksum; 2: packed profile, checksum, what resuming needs.
@@ -28,28 +33,28 @@ that old readers may ignore leaves the number alone."""
 
 
 def new_task_id() -> tuple[str, str]:
-    """A unique id that sorts by time, and the moment of its creation (ISO 8601, UTC)."""
+    """Make a unique id that sorts by time, and the time of its creation (ISO 8601, UTC)."""
     now = datetime.now(UTC)
     return f"{now:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:16]}", now.isoformat(timespec="seconds")
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One configuration and how it did.
+    """One configuration and its score.
 
     Parameters
     ----------
     params : dict
-        Parameter names as the user wrote them, values as plain data.
+        Parameter names as the user declared them, values as plain data.
     score : float
-        Mean cross-validated score, to be maximized; NaN if the configuration failed.
+        Mean cross-validated score, to be maximized. NaN if the configuration failed.
     std : float
         Standard deviation of the score over the folds.
     fit_time : float
-        Mean seconds of one fit.
+        Mean time of one fit in seconds.
     status : {"ok", "failed"}
     metrics : dict
-        Mean score of every further metric that was recorded.
+        Metric name -> mean score, for all recorded metrics except the one in `score`.
     """
 
     params: dict[str, Any]
@@ -60,42 +65,55 @@ class Trial:
     metrics: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def make(cls, params: Mapping[str, Any], score: float, **facts: Any) -> Trial:
-        """Build a trial from live values: describes them, and reads a score that is not finite as failed."""
+    def make(cls, params: Mapping[str, Any], score: float, **others: Any) -> Trial:
+        """Make a trial from live values, which are described as plain data.
+
+        Parameters
+        ----------
+        params : dict
+            Parameter name -> value of any type.
+        score : float
+            The trial counts as failed if it is not finite.
+        **others
+            Further fields of `Trial`.
+        """
         if score is None:
-            raise TypeError("A score must be a number, got None; NaN says that the configuration failed.")
+            raise TypeError(
+                "score must be a number, got None. Pass NaN if the configuration failed."
+            )
         score = float(score)
-        ok = facts.pop("status", "ok") == "ok" and math.isfinite(score)
+        is_ok = others.pop("status", "ok") == "ok" and math.isfinite(score)
         plain = {name: describe(value) for name, value in params.items()}
-        if unnamed := [name for name in facts.get("metrics", ()) if not isinstance(name, str)]:
-            raise TypeError(f"A metric must have a name, not {unnamed[0]!r}.")
-        facts["metrics"] = {name: float(value) for name, value in facts.get("metrics", {}).items()}
-        return cls(plain, score if ok else math.nan, status="ok" if ok else "failed", **facts)
+        if unnamed := [name for name in others.get("metrics", ()) if not isinstance(name, str)]:
+            raise TypeError(f"Names of metrics must be strings, got {unnamed[0]!r}.")
+        others["metrics"] = {k: float(value) for k, value in others.get("metrics", {}).items()}
+        status = "ok" if is_ok else "failed"
+        return cls(plain, score if is_ok else math.nan, status=status, **others)
 
 
 @dataclass(frozen=True)
 class Task:
-    """One tuning, finished.
+    """A finished search.
 
     Parameters
     ----------
     trials : tuple of Trial
     space : dict
-        ``Space.describe()`` of the search space: branches, canonical names, values held fixed.
+        ``Space.describe()`` of the search space: branches, canonical names, fixed values.
     metrics : tuple of str
-        Names of the metrics; the first is the one that was tuned.
+        Names of the metrics. The first one was optimized.
     profile : dict or None
         ``DatasetProfile.to_dict()`` of the data.
     id, created : str
-        Unique name, which sorts by time, and moment of creation (ISO 8601, UTC).
+        Unique id, which sorts by time, and time of creation (ISO 8601, UTC).
     versions : dict
-        Versions of the libraries that made the record.
+        Library name -> version with which the search ran.
     complete : bool
-        False if the tuning was interrupted.
+        False if the search was interrupted.
     format : int
         See `TASK_FORMAT`.
     resume : dict or None
-        What ``resume=True`` goes by: digests of the problem, and the results of each fold.
+        What ``resume=True`` needs: digests that identify the search, and the results of each fold.
 
     Examples
     --------
@@ -125,35 +143,39 @@ class Task:
     @classmethod
     def from_trials(
         cls,
-        space: Any,
-        trials: Iterable[Any],
-        profile: Any = None,
+        space: Mapping[str, Any] | Sequence[Mapping[str, Any]] | Space,
+        trials: Iterable[Trial | tuple[Mapping[str, Any], float] | Mapping[str, Any]],
+        profile: DatasetProfile | dict[str, Any] | None = None,
         *,
-        estimator: Any = None,
+        estimator: Estimator | None = None,
         metrics: Sequence[str] = ("score",),
-        **facts: Any,
+        **others: Any,
     ) -> Task:
-        """Make a task from evaluations that come from anywhere.
+        """Make a task from trials of any origin.
 
         Parameters
         ----------
         space : dict, list of dict or Space
-            The space that was searched, as `TransferSearchCV` takes it.
+            The space that was searched, as `TransferSearchCV` accepts it.
         trials : iterable of Trial, of ``(params, score)`` or of dict
-            A dict has the keys "params" and "score", and may have the other fields of `Trial`.
-            A score that is not finite, or a status "failed", makes a failed trial.
+            A dict has the keys "params" and "score", and may have the other fields of `Trial`. A
+            trial counts as failed if its score is not finite or its status is "failed".
         profile : DatasetProfile, dict or None
-            What is known of the data.
+            Profile of the data.
         estimator : estimator or None
-            Gives the parameters their canonical names, and the values that were held fixed.
+            Determines the canonical names of the parameters and the values that were fixed.
         metrics : sequence of str
-            Names of the metrics; the first is the one in ``score``.
+            Names of the metrics. The first one is that of ``score``.
+        **others
+            Further fields of `Task`.
         """
         space = Space.parse(space, estimator)
         made = tuple(_as_trial(trial) for trial in trials)
         for trial in made:
             if not any(trial.params.keys() <= branch.keys() for branch in space.branches):
-                raise ValueError(f"The trial {trial.params!r} has parameters that the space does not have.")
+                raise ValueError(
+                    f"The trial {trial.params!r} has parameters that the space does not have."
+                )
         if profile is not None and not isinstance(profile, Mapping):
             profile = profile.to_dict()
         return cls(
@@ -161,45 +183,46 @@ class Task:
             space=space.describe(),
             profile=profile,
             metrics=tuple(metrics),
-            **facts,
+            **others,
         )
 
     @property
     def n_trials(self) -> int:
-        """Number of trials, also those that failed."""
+        """Number of trials, including failed ones."""
         return len(self.trials)
 
     @property
     def continues(self) -> list[str]:
-        """Ids of the tasks that this one goes on from, whose trials it holds as well."""
+        """Ids of the tasks that this one continues. It contains their trials too."""
         earlier = (self.resume or {}).get("continues")
         return [id for id in earlier if isinstance(id, str)] if isinstance(earlier, list) else []
 
     @property
     def succeeded(self) -> bool:
-        """Whether any trial has a score."""
+        """Whether at least one trial has a finite score."""
         return any(math.isfinite(trial.score) for trial in self.trials)
 
     @property
     def scores(self) -> np.ndarray:
-        """Scores in the order of the trials, NaN where a trial failed; shape (n_trials,)."""
+        """Scores in the order of the trials, NaN for failed ones; shape (n_trials,)."""
         return np.array([trial.score for trial in self.trials], dtype=float)
 
     @property
     def best(self) -> Trial | None:
-        """The trial with the highest score, the first one among equals; None if none succeeded."""
+        """The first trial with the highest score; None if all failed."""
         scores = self.scores
         return self.trials[int(np.nanargmax(scores))] if np.isfinite(scores).any() else None
 
 
-def _as_trial(trial: Any) -> Trial:
+def _as_trial(trial: object) -> Trial:
     if isinstance(trial, Trial):
         trial = {field.name: getattr(trial, field.name) for field in fields(trial)}
     if isinstance(trial, Mapping) and {"params", "score"} <= trial.keys():
-        facts = dict(trial)
-        return Trial.make(facts.pop("params"), facts.pop("score"), **facts)
+        others = dict(trial)
+        return Trial.make(others.pop("params"), others.pop("score"), **others)
     if isinstance(trial, Sequence) and len(trial) == 2:
         return Trial.make(*trial)
     raise TypeError(
-        f"A trial is a Trial, a pair (params, score) or a dict with 'params' and 'score', not {trial!r}."
+        "A trial must be a Trial, a pair (params, score) or a dict with 'params' and 'score', "
+        f"got {trial!r}."
     )

@@ -1,7 +1,8 @@
-"""The layout of the package: which folder may import which, and how large files and functions may grow.
+"""The layout of the package: which folder may import which, and how large files and functions may
+grow.
 
-Imports are read from the source, those inside functions included. The standard library, the errors in
-`sktransfer.exceptions` and a folder's own files are always allowed.
+Imports are read from the source, those inside functions included. The standard library, the errors
+in `sktransfer.exceptions` and a folder's own files are always allowed.
 """
 
 import ast
@@ -68,7 +69,8 @@ class Problem(NamedTuple):
         return f"sktransfer/{self.file}:{self.line}: {self.text}"
 
 
-# -- imports -------------------------------------------------------------------------------------------
+# -- imports
+# -------------------------------------------------------------------------------------------
 
 
 def imports_of(tree, file):
@@ -85,7 +87,9 @@ def imports_of(tree, file):
                 yield Import(absolute(0, alias.name), node.lineno, lazy)
         elif isinstance(node, ast.ImportFrom):
             for alias in node.names:
-                yield Import((*absolute(node.level, node.module or ""), alias.name), node.lineno, lazy)
+                yield Import(
+                    (*absolute(node.level, node.module or ""), alias.name), node.lineno, lazy
+                )
         elif isinstance(node, ast.Call) and (name := dynamic_import(node)):
             level = len(name) - len(name.lstrip("."))
             yield Import(absolute(level, name), node.lineno, lazy)
@@ -117,7 +121,9 @@ def import_problems(source, file):
     if part not in ARROWS:
         return [Problem(file, 1, "has no row in ARROWS: add one that says what it may import")]
     found = imports_of(ast.parse(source), file)
-    return [Problem(file, each.line, text) for each in found if (text := objection(each, part, file))]
+    return [
+        Problem(file, each.line, text) for each in found if (text := objection(each, part, file))
+    ]
 
 
 def objection(found, part, file):
@@ -131,7 +137,7 @@ def objection(found, part, file):
         target = name if name in ARROWS else "__init__"
         if target == part or name in ALWAYS or ARROWS[part][0] == EVERYTHING or target in allowed:
             return None
-        return f"imports {found}, but `{part}` may not import `{target}`; it may import: {listed(allowed)}"
+        return f"imports {found}, but `{part}` may not import `{target}`, only {listed(allowed)}"
     if top not in packages:
         holders = [name for name, row in ARROWS.items() if top in row[1].split()]
         return (
@@ -143,7 +149,9 @@ def objection(found, part, file):
     if top == "sklearn" and file != PRIVATE_SKLEARN:
         private = [name for name in found.path if name.startswith("_") and not name.endswith("__")]
         if private:
-            return f"imports {found}, but {private[0]} is private to scikit-learn: use {PRIVATE_SKLEARN}"
+            return (
+                f"imports {found}: {private[0]} is private to scikit-learn, use {PRIVATE_SKLEARN}"
+            )
     return None
 
 
@@ -151,11 +159,12 @@ def listed(names):
     return ", ".join(names) or "none"
 
 
-# -- sizes and names -----------------------------------------------------------------------------------
+# -- sizes and names
+# -----------------------------------------------------------------------------------
 
 
 def code_lines(source):
-    """Numbers of the lines that hold code: neither blank, nor a comment, nor part of a docstring."""
+    """Numbers of the lines that are neither blank, nor a comment, nor part of a docstring."""
     prose = set()
     for node in ast.walk(ast.parse(source)):
         body = getattr(node, "body", None)
@@ -163,7 +172,9 @@ def code_lines(source):
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
             prose.update(range(first.lineno, first.end_lineno + 1))
     rows = enumerate(source.splitlines(), 1)
-    return {n for n, row in rows if row.strip() and not row.strip().startswith("#") and n not in prose}
+    return {
+        n for n, row in rows if row.strip() and not row.strip().startswith("#") and n not in prose
+    }
 
 
 def size_problems(source, file):
@@ -175,12 +186,14 @@ def size_problems(source, file):
         size = sum(node.lineno <= line <= node.end_lineno for line in code)
         if size > MAX_FUNCTION_LINES:
             yield Problem(
-                file, node.lineno, f"{node.name} has {size} lines of code, at most {MAX_FUNCTION_LINES}"
+                file,
+                node.lineno,
+                f"{node.name} has {size} lines of code, at most {MAX_FUNCTION_LINES}",
             )
 
 
 def name_problems(source, file):
-    """Names that hide what is behind them: of a module of the standard library, or of the module itself."""
+    """Modules and functions whose names hide a module."""
     stem = Path(file).stem
     if stem in sys.stdlib_module_names:
         yield Problem(file, 1, f"{stem} is a module of the standard library")
@@ -205,7 +218,8 @@ def over_package(check):
         pytest.fail("\n".join(map(str, problems)), pytrace=False)
 
 
-# -- the package ---------------------------------------------------------------------------------------
+# -- the package
+# ---------------------------------------------------------------------------------------
 
 
 def test_imports_point_one_way():
@@ -246,24 +260,41 @@ def test_importing_a_submodule_yields_a_module():
         assert isinstance(getattr(sys.modules[parent], name), ModuleType), found.name
 
 
-# -- the checks themselves -----------------------------------------------------------------------------
+# -- the checks themselves
+# -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("file", "source", "words"),
     [
-        ("archive/_a.py", "def f():\n    from ..surrogates import DistGP", "may not import `surrogates`"),
+        (
+            "archive/_a.py",
+            "def f():\n    from ..surrogates import DistGP",
+            "may not import `surrogates`",
+        ),
         ("optimizer/_a.py", "from .. import archive", "may not import `archive`"),
         ("optimizer/_a.py", "import sktransfer.archive._storage", "may not import `archive`"),
         ("optimizer/_a.py", "from sktransfer import archive", "may not import `archive`"),
         ("space/a/b.py", "from ...task import Task", "may not import `task`"),
         ("task.py", "from sktransfer import TransferSearchCV", "may not import `__init__`"),
-        ("task.py", "from importlib import import_module\nimport_module('.archive', 'x')", "`archive`"),
+        (
+            "task.py",
+            "from importlib import import_module\nimport_module('.archive', 'x')",
+            "`archive`",
+        ),
         ("dataset/_a.py", "from ..archive import Archive", "`dataset` may not import `archive`"),
-        ("model_selection/_a.py", "def f():\n    import torch", "torch is allowed in: utils, encoders"),
+        (
+            "model_selection/_a.py",
+            "def f():\n    import torch",
+            "torch is allowed in: utils, encoders",
+        ),
         ("optimizer/_a.py", "import torch.nn as nn", "torch is allowed in"),
         ("model_selection/_a.py", "from sklearn.utils._tags import Tags", "_tags is private"),
-        ("model_selection/_a.py", "from sklearn.utils import _safe_indexing", "private to scikit-learn"),
+        (
+            "model_selection/_a.py",
+            "from sklearn.utils import _safe_indexing",
+            "private to scikit-learn",
+        ),
         ("model_selection/_a.py", "import pandas as pd", "pandas at module level"),
         ("model_selection/_a.py", "import requests", "requests is allowed in: none"),
         ("archive/_a.py", "try:\n    import fsspec\nexcept ImportError: pass", "module level"),
@@ -279,8 +310,14 @@ def test_checker_catches(file, source, words):
 @pytest.mark.parametrize(
     ("file", "source"),
     [
-        ("model_selection/_a.py", "from ..archive import Archive\nfrom sktransfer.optimizer import B"),
-        ("model_selection/_a.py", "import numpy as np\nfrom sklearn.model_selection import GridSearchCV"),
+        (
+            "model_selection/_a.py",
+            "from ..archive import Archive\nfrom sktransfer.optimizer import B",
+        ),
+        (
+            "model_selection/_a.py",
+            "import numpy as np\nfrom sklearn.model_selection import GridSearchCV",
+        ),
         (PRIVATE_SKLEARN, "from sklearn.model_selection._search import BaseSearchCV"),
         ("surrogates/gp.py", "import torch\nfrom . import _core\nfrom ._core import a"),
         ("surrogates/gp.py", "from ..utils import _torch\nfrom ..encoders import ManualEncoder"),
@@ -288,7 +325,10 @@ def test_checker_catches(file, source, words):
         ("archive/_a.py", "def f():\n    import fsspec"),
         ("archive/_a.py", "from .. import __version__\nimport json, os.path"),
         ("archive/_a.py", "from sktransfer.exceptions import RecordError"),
-        ("model_selection/_a.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas"),
+        (
+            "model_selection/_a.py",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import pandas",
+        ),
         ("__init__.py", "from .model_selection import TransferSearchCV"),
     ],
 )
@@ -297,7 +337,9 @@ def test_checker_lets_pass(file, source):
 
 
 def test_checker_names_the_line():
-    (found,) = import_problems("import json\n\ndef f():\n    import torch\n", "model_selection/_a.py")
+    (found,) = import_problems(
+        "import json\n\ndef f():\n    import torch\n", "model_selection/_a.py"
+    )
     assert str(found).startswith("sktransfer/model_selection/_a.py:4: imports torch")
 
 
@@ -306,7 +348,10 @@ def test_checker_counts_code_only():
     (found,) = size_problems(
         f'def short(): pass\n\ndef long():\n    """Doc."""\n\n    # why\n{body}\n', "a.py"
     )
-    assert found.text == f"long has {MAX_FUNCTION_LINES + 1} lines of code, at most {MAX_FUNCTION_LINES}"
+    assert (
+        found.text
+        == f"long has {MAX_FUNCTION_LINES + 1} lines of code, at most {MAX_FUNCTION_LINES}"
+    )
     assert not [*size_problems("# x\n\n" * (MAX_FILE_LINES + 1), "a.py")]
     (found,) = size_problems("x = 1\n" * (MAX_FILE_LINES + 1), "a.py")
     assert "the file has 301 lines of code" in found.text

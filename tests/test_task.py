@@ -23,7 +23,7 @@ SPACE = {"C": loguniform(1e-3, 1e3), "kernel": ["rbf", SVC()]}
         Trial({"C": 1.0, "kernel": "rbf"}, 0.5),
     ],
 )
-def test_trials_of_all_kinds(trial):
+def test_from_trials_accepts_pairs_dicts_and_trials(trial):
     [made] = Task.from_trials(SPACE, [trial]).trials
     assert (made.params, made.score, made.status) == ({"C": 1.0, "kernel": "rbf"}, 0.5, "ok")
     assert type(made.params["C"]) is float
@@ -38,43 +38,43 @@ def test_trials_of_all_kinds(trial):
         Trial({"C": 1.0}, math.nan),
     ],
 )
-def test_failed_trials(trial):
+def test_trial_without_finite_score_has_failed(trial):
     [made] = Task.from_trials(SPACE, [trial]).trials
     assert made.status == "failed"
     assert math.isnan(made.score)
 
 
-def test_values_are_described():
+def test_from_trials_describes_estimators():
     [made] = Task.from_trials(SPACE, [({"C": 1, "kernel": SVC(C=3)}, 0.5)]).trials
     assert made.params["kernel"]["class"] == "SVC"
     assert made.params["kernel"]["params"]["C"] == 3
 
 
 @pytest.mark.parametrize("trial", [{"C": 1.0}, ({"C": 1.0}, 0.5, 3), "nonsense", 3])
-def test_what_is_no_trial(trial):
-    with pytest.raises(TypeError, match="A trial is"):
+def test_from_trials_raises_for_other_objects(trial):
+    with pytest.raises(TypeError, match="A trial must be"):
         Task.from_trials(SPACE, [trial])
 
 
-def test_parameters_that_the_space_does_not_have():
+def test_from_trials_raises_for_parameters_outside_the_space():
     with pytest.raises(ValueError, match="'D'"):
         Task.from_trials(SPACE, [({"D": 3}, 0.5)])
 
 
-def test_a_space_gets_its_canonical_names_from_the_estimator():
+def test_from_trials_takes_canonical_names_from_the_estimator():
     space = Space.parse({"C": [1, 2]})
     task = Task.from_trials(space, [({"C": 1}, 0.5)], estimator=SVC())
     assert task.space["canonical"] == {"C": "SVC.C"}
 
 
-def test_best_and_scores():
+def test_best_ignores_failed_trials():
     task = Task.from_trials(SPACE, [({"C": 1.0}, 0.5), ({"C": 2.0}, math.nan), ({"C": 3.0}, 0.7)])
     assert task.best.params == {"C": 3.0}
     np.testing.assert_array_equal(task.scores, [0.5, math.nan, 0.7])
     assert Task.from_trials(SPACE, []).best is None
 
 
-def test_profiles_and_ids():
+def test_from_trials_accepts_profiles_and_makes_unique_ids():
     data = profile([[1.0], [2.0]], [0, 1])
     one, two = (Task.from_trials(SPACE, [], given) for given in (data, data.to_dict()))
     assert one.profile == two.profile
@@ -82,7 +82,7 @@ def test_profiles_and_ids():
     assert one.created.endswith("+00:00")
 
 
-def test_ids_sort_by_time_within_a_second_too():
+def test_ids_created_within_a_second_sort_by_time():
     ids = []
     for _ in range(5):
         ids.append(Task.from_trials({"C": [1]}, []).id)

@@ -17,8 +17,8 @@ from sktransfer.archive._rows import halves
 from sktransfer.archive._stored import StoredTask
 from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import RecordError
-from sktransfer.space._estimator_tree import described_predictor, is_described
-from sktransfer.space._parameter_names import named_as_today, owned
+from sktransfer.space._estimator_tree import described_final_estimator, is_estimator_description
+from sktransfer.space._parameter_names import match_canonical_names, split_owners
 from sktransfer.task import Task
 
 EXCLUDED = 0.01
@@ -143,19 +143,19 @@ def _other_problem(space: Mapping[str, Any], today: Mapping[str, Any] | None) ->
         own, past = _wrapped(today["fixed"][name]), _wrapped(space["fixed"][name])
         if owner in ours & theirs and parameter in _WRAPS and own != past:
             return f"another estimator: {owner} of {past or 'its default'}"
-    names = named_as_today(space, today["canonical"], today["predictors"]).values()
+    names = match_canonical_names(space, today["canonical"], today["predictors"]).values()
     common = _names(today["canonical"].values()) & _names(names)
     return None if common else "no parameter in common"
 
 
 def _wrapped(value: Any) -> str:
     """The class of an estimator that another one is held to wrap."""
-    return described_predictor(value)[0] if is_described(value) else ""
+    return described_final_estimator(value)[0] if is_estimator_description(value) else ""
 
 
 def _names(canonical: Iterable[str]) -> set[str]:
     """Canonical names of what a space tunes, each estimator's own where several share a parameter."""
-    return {name for each in canonical for name in owned(each)}
+    return {name for each in canonical for name in split_owners(each)}
 
 
 def _continued(tasks: list[Task]) -> dict[str, str]:

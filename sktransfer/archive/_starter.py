@@ -26,7 +26,7 @@ from sktransfer.archive._record import record_to_task, task_to_record
 from sktransfer.archive._selection import profiles_of
 from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import RecordError
-from sktransfer.space._scaling import is_scaled
+from sktransfer.space._estimator_tree import is_scaled
 from sktransfer.task import Task
 from sktransfer.utils._values import Plain
 
@@ -221,7 +221,7 @@ def _lean(profile: Mapping[str, Any]) -> dict[str, Any]:
     """
     whole = DatasetProfile.from_dict(profile)
     lean = {name: value for name, value in whole.to_dict().items() if name != "sample"}
-    if not whole.needs_order:
+    if not whole.needs_column_order:
         lean |= {"ordered_fingerprint": [], "n_ordered": 0}
     return lean | {"enclosing": [_lean(part.to_dict()) for part in whole.enclosing]}
 

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from sktransfer.dataset._meta_features import standardize
-from sktransfer.dataset._sketch import SKETCH_FORMAT, standard_targets
+from sktransfer.dataset._sketch import SKETCH_FORMAT, standardize_targets
 from sktransfer.encoders._base import NOTHING_KNOWN, Encoder
 from sktransfer.encoders._meta_features import ManualEncoder
 from sktransfer.utils._networks import Network
@@ -199,5 +199,5 @@ def _standard_rows(profile: Any) -> tuple[np.ndarray, np.ndarray] | None:
         return None
     Z, _ = standardize(sample["X"])
     y = sample["y"]
-    T = standard_targets(None if y is None else y.reshape(len(y), -1), bool(profile.n_classes), len(Z))
+    T = standardize_targets(None if y is None else y.reshape(len(y), -1), bool(profile.n_classes), len(Z))
     return (Z, T) if Z.size else None

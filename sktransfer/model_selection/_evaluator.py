@@ -1,10 +1,10 @@
 """`Evaluator`: stands in for the `Parallel` that scikit-learn evaluates candidates with.
 
-It has the fits of a batch done in pieces, so that finished candidates are on disk before the rest is done. It
-leaves out candidates whose results are known from an earlier run, and it notes failed fits. scikit-learn raises
-when all fits of one call failed, because for GridSearchCV one call is the whole search. The evaluator therefore
-clears the error of a failed fit once it is noted. So failed candidates stay in their places in `cv_results_`, and
-the search itself warns or raises at its end.
+It has the fits of a batch done in pieces, so that finished candidates are on disk before the rest
+is done. It leaves out candidates whose results are known from an earlier run, and it notes failed
+fits. scikit-learn raises when all fits of one call failed, because for GridSearchCV one call is the
+whole search. The evaluator therefore clears the error of a failed fit once it is noted. So failed
+candidates stay in their places in `cv_results_`, and the search itself warns or raises at its end.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Evaluator:
         self._known = {key: list(rows) for key, rows in history.known_rows.items()}
         self._errors = _FitErrors()
         self._metric: str | None = None
-        # With one worker a piece is a candidate. Several workers wait for each other after each piece.
+        # With one worker a piece is a candidate. Several workers wait for each other after each
+        # piece.
         fits, n_splits = FITS_PER_REPORT * plan.n_workers, max(1, plan.n_splits)
         self._min_piece = 1 if plan.n_workers == 1 else math.ceil(fits / n_splits)
         self._max_piece = 1 if plan.n_workers == 1 else MAX_GROWTH * self._min_piece
@@ -72,7 +73,9 @@ class Evaluator:
         cls, evaluate_candidates: Callable, plan: SearchPlan, history: History, recorder: Recorder
     ) -> Evaluator:
         """Make `evaluate_candidates` call an evaluator in place of its `Parallel`."""
-        return replace_parallel(evaluate_candidates, lambda parallel: cls(parallel, plan, history, recorder))
+        return replace_parallel(
+            evaluate_candidates, lambda parallel: cls(parallel, plan, history, recorder)
+        )
 
     def __call__(self, fits: Iterable[Fit]) -> Rows:
         """The rows of the fits of one batch."""
@@ -115,7 +118,9 @@ class Evaluator:
 
     def _report(self, params: dict[str, Any], rows: Rows, is_new: bool) -> None:
         plan = self._plan
-        candidate = Candidate.from_rows(params, rows, is_new, plan.scoring, plan.refit, self._metric)
+        candidate = Candidate.from_rows(
+            params, rows, is_new, plan.scoring, plan.refit, self._metric
+        )
         self._metric = candidate.metric
         self.candidates.append(candidate)
         self._recorder.add(candidate)
@@ -128,8 +133,9 @@ class Evaluator:
 class _FitErrors:
     """Errors of failed fits, taken out of their rows.
 
-    Where the scorer is a function that returns a dict, scikit-learn does not know the names of the scores of a
-    failed fit. They are filled in as soon as a fit has succeeded, also in rows of earlier batches.
+    Where the scorer is a function that returns a dict, scikit-learn does not know the names of the
+    scores of a failed fit. They are filled in as soon as a fit has succeeded, also in rows of
+    earlier batches.
     """
 
     def __init__(self) -> None:
@@ -138,7 +144,7 @@ class _FitErrors:
         self._unnamed = Rows()
 
     def clear_from(self, rows: Rows, error_score: float | str) -> None:
-        """Note the errors of some rows, and make the rows look like successes with the error score."""
+        """Note the errors of some rows and clear them; the error score stays in their place."""
         for row in rows:
             self.noted.append(row["fit_error"])
             scores = row["test_scores"]

@@ -1,9 +1,9 @@
 """`History`: what a search knows before its first fit.
 
-The profile of the data, the past tasks that are used and excluded, and with ``resume=True`` the results of an
-earlier run. A resumed search proposes everything again, from the same seed and the same past tasks. So the
-proposals are the same, and those whose results are known are not evaluated. What comes after them is what
-would have come without the interruption.
+The profile of the data, the past tasks that are used and excluded, and with ``resume=True`` the
+results of an earlier run. A resumed search proposes everything again, from the same seed and the
+same past tasks. So the proposals are the same, and those whose results are known are not evaluated.
+What comes after them is what would have come without the interruption.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sktransfer.archive import Archive, Selection
-from sktransfer.dataset import DatasetProfile, profile
+from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning, TransferWarning
 from sktransfer.model_selection._plan import SearchPlan, default_batch_size
 from sktransfer.model_selection._results import PlainRows
@@ -63,7 +63,9 @@ class History:
     known_rows: Mapping[frozenset, list[PlainRows]] = field(default_factory=dict)
 
 
-def find_history(plan: SearchPlan, X: Any, y: Any, params: dict[str, Any], folds: Folds) -> History:
+def find_history(
+    plan: SearchPlan, X: MatrixLike, y: TargetLike, params: dict[str, Any], folds: Folds
+) -> History:
     """Profile the data, select past tasks, and look for an earlier run to resume.
 
     Parameters
@@ -98,7 +100,7 @@ def find_history(plan: SearchPlan, X: Any, y: Any, params: dict[str, Any], folds
     )
 
 
-def _profile_data(X: Any, y: Any) -> DatasetProfile:
+def _profile_data(X: MatrixLike, y: TargetLike) -> DatasetProfile:
     try:
         return profile(X, y, keep="sample", enclosing=enclosing_data())
     except Exception as error:
@@ -131,20 +133,23 @@ def _warn_unreadable(archive: Archive, error: Exception) -> None:
     )
 
 
-# -- an earlier run ----------------------------------------------------------------------------------
+# -- an earlier run
+# ----------------------------------------------------------------------------------
 
 
 def _find_earlier_run(
     plan: SearchPlan, archive: Archive, digests: dict[str, str | None], selection: Selection
 ) -> Task | None:
-    """The longest earlier run of the same search. If there is only a similar one, warn what differs."""
+    """The longest earlier run of the same search. For a similar one, warn what differs."""
     try:
         tasks = {task.id: task for task in archive.journals.tasks()}
         tasks |= {task.id: task for task in archive}
     except Exception as error:
         _warn_unreadable(archive, error)
         return None
-    resumable = [task for task in tasks.values() if isinstance((task.resume or {}).get("problem"), dict)]
+    resumable = [
+        task for task in tasks.values() if isinstance((task.resume or {}).get("problem"), dict)
+    ]
     compared = [(differing_keys(digests, task), task) for task in resumable]
     same = [task for differing, task in compared if not differing]
     usable = [task for task in same if _past_tasks(plan, task, selection) is not None]
@@ -155,8 +160,9 @@ def _find_earlier_run(
     if similar:
         _, differing, id = min(similar, key=lambda each: each[0])
         warnings.warn(
-            f"resume=True: no earlier run of this search was found, so it starts from the beginning. "
-            f"The most similar one in the archive, {id}, differs in {', '.join(sorted(differing))}.",
+            "resume=True: no earlier run of this search was found, so it starts from the "
+            f"beginning. The most similar one in the archive, {id}, differs in "
+            f"{', '.join(sorted(differing))}.",
             ResumeWarning,
             stacklevel=2,
         )

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
@@ -19,9 +18,9 @@ from sktransfer.archive import Archive, check_overlap, is_remote
 from sktransfer.dataset import check_keep
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.model_selection._suggest_space import suggest_space
-from sktransfer.space import Space
+from sktransfer.space import Estimator, Space, SpaceLike
 from sktransfer.surrogates import Surrogate, check_surrogate, make_surrogate
-from sktransfer.utils._metric_names import tuned_metric
+from sktransfer.utils._metric_names import Scoring, tuned_metric
 
 if TYPE_CHECKING:
     from sktransfer.model_selection._search import TransferSearchCV
@@ -60,7 +59,7 @@ class SearchPlan:
         The seed if the user fixed it; None if ``random_state=None``.
     """
 
-    estimator: BaseEstimator
+    estimator: Estimator
     space: Space
     grid: list[dict[str, Any]] | None
     n_iter: int
@@ -72,7 +71,7 @@ class SearchPlan:
     surrogate: str | Surrogate
     model: Surrogate | None
     metrics: tuple[str, ...]
-    scoring: object
+    scoring: Scoring
     refit: object
     error_score: float | str
     return_train_score: bool
@@ -122,12 +121,14 @@ class SearchPlan:
         return self.model is not None and self.model.uses_past_tasks
 
 
-def parse_space(space: object, estimator: object) -> Space:
-    """The user's space. A grid is validated by scikit-learn, so that its errors are scikit-learn's."""
-    if isinstance(space, str) and space == "auto":
+def parse_space(space: SpaceLike | str, estimator: Estimator) -> Space:
+    """The user's space. scikit-learn validates a grid, so that the errors are its own."""
+    if isinstance(space, str):  # "auto" is the only text that a search accepts
         space = suggest_space(estimator)
     branches = space if isinstance(space, list) else [space]
-    entries = [entry for branch in branches if isinstance(branch, dict) for entry in branch.values()]
+    entries = [
+        entry for branch in branches if isinstance(branch, dict) for entry in branch.values()
+    ]
     if entries and not any(hasattr(entry, "rvs") for entry in entries):
         ParameterGrid(space)
     return Space.parse(space, estimator)
@@ -144,11 +145,13 @@ def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | 
         len(opened)
     except NotADirectoryError as error:
         raise NotADirectoryError(
-            f"archive={archive!r} cannot be used: {error}. Pass a directory, which may be new, or None."
+            f"archive={archive!r} cannot be used: {error}. Pass a directory, which may be new, "
+            "or None."
         ) from None
     except (OSError, RuntimeError) as error:
         warnings.warn(
-            f"archive={archive!r} is out of reach ({error}). The search continues without an archive.",
+            f"archive={archive!r} is out of reach ({error}). The search continues without an "
+            "archive.",
             ArchiveWarning,
             stacklevel=2,
         )

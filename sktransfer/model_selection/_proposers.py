@@ -72,7 +72,9 @@ class Proposer:
     def next_batch(self) -> Batch | None:
         """The next batch; None when the search is over. There is always a first one."""
         n_done = len(self.origins)
-        if n_done and (time.monotonic() >= self._end or n_done >= self._n_iter or self._is_exhausted()):
+        if n_done and (
+            time.monotonic() >= self._end or n_done >= self._n_iter or self._is_exhausted()
+        ):
             return None
         batch = Batch(self._propose(min(self._batch_size, self._n_iter - n_done)))
         self.origins += [proposal.origin for proposal in batch.proposals]
@@ -82,7 +84,7 @@ class Proposer:
         """Report the evaluated candidates of the last batch."""
 
     def similarity(self) -> tuple[np.ndarray | None, list[str] | None]:
-        """Similarity of each used past task, and what it was compared by; None where it is unknown."""
+        """Similarity of each used past task and what it was compared by; None if unknown."""
         return None, None
 
     def _is_exhausted(self) -> bool:
@@ -163,14 +165,18 @@ class ModelProposer(Proposer):
         for candidate in candidates:
             trial = candidate.trial
             metrics = trial.metrics | {candidate.metric: trial.score}
-            self._optimizer.tell(candidate.params, trial.score, cost=trial.fit_time, metrics=metrics)
+            self._optimizer.tell(
+                candidate.params, trial.score, cost=trial.fit_time, metrics=metrics
+            )
 
     def similarity(self) -> tuple[np.ndarray | None, list[str] | None]:
         try:
             return self._optimizer.similarity(), self._optimizer.similarity_basis()
         except Exception as error:
             warnings.warn(
-                f"The similarity of the past tasks is unknown: {error!r}.", TransferWarning, stacklevel=2
+                f"The similarity of the past tasks is unknown: {error!r}.",
+                TransferWarning,
+                stacklevel=2,
             )
             return None, None
 

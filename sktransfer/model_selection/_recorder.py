@@ -1,4 +1,4 @@
-"""`Recorder`: keeps the trials of a search, in a journal while it runs and in one record at its end."""
+"""`Recorder`: writes a journal while the search runs, and one record at its end."""
 
 from __future__ import annotations
 
@@ -59,13 +59,15 @@ class Recorder:
             self._plain_rows.append(plain_rows)
             if self._can_write:
                 if self._journal is None:
-                    self._journal = self._archive.journals.start(self._task([], False, candidate.trial))
+                    self._journal = self._archive.journals.start(
+                        self._task([], False, candidate.trial)
+                    )
                 self._journal.add(candidate.trial, plain_rows)
         except Exception as error:
             self._disable_journal(error)
 
     def sync(self, after: float = 0.0) -> None:
-        """Write the journal to disk, if at least so many seconds have passed since the last time."""
+        """Write the journal to disk, unless it was written less than `after` seconds ago."""
         now = time.monotonic()
         if not self._can_write or self._journal is None or now - self._synced < after:
             return
@@ -79,8 +81,8 @@ class Recorder:
         if self._can_write:
             warnings.warn(
                 f"The journal of this search cannot be written to {self._archive!r}: "
-                f"{str(error).rstrip('.')}. The trials are added when the search ends. If it is killed "
-                "before, they are lost.",
+                f"{str(error).rstrip('.')}. The trials are added when the search ends. If it is "
+                "killed before, they are lost.",
                 ArchiveWarning,
                 stacklevel=3,
             )
@@ -93,7 +95,7 @@ class Recorder:
         return self._task(self.trials, is_complete, *self.trials)
 
     def _task(self, trials: list[Trial], is_complete: bool, *named_by: Trial) -> Task:
-        """A record of some trials; `named_by` are the trials that the names of metrics are taken from."""
+        """A record of some trials. The names of metrics are those of the trials `named_by`."""
         others = dict.fromkeys(metric for trial in named_by for metric in trial.metrics)
         data, archive = self._history.profile, self._archive
         if archive is None or archive.keep != "sample":
@@ -111,7 +113,7 @@ class Recorder:
         )
 
     def _resume_facts(self, n_trials: int) -> dict[str, Any] | None:
-        """What a later run needs to resume this one; None if the rows of some trial were not kept."""
+        """What a later run needs to resume this one; None if rows of some trial are missing."""
         history = self._history
         past = past_task_facts(history.selection.used) if self._uses_past_tasks else None
         facts = {
@@ -126,7 +128,8 @@ class Recorder:
         return {**facts, "folds": self._plain_rows} if len(self._plain_rows) == n_trials else None
 
     def finish(self, *, is_complete: bool, is_interrupted: bool = False) -> str | None:
-        """Append the record to the archive, then remove the journal. A failure costs a warning only.
+        """Append the record to the archive, then remove the journal. A failure costs a warning
+        only.
 
         Parameters
         ----------
@@ -183,10 +186,10 @@ class Recorder:
         n_left = (earlier - own).total()
         if n_left and self._n_new and self._uses_past_tasks:
             warnings.warn(
-                f"resume=True: {n_left} of the {len(resumed.trials)} trials of {resumed.id} were not "
-                "proposed again, and others took their place. Its trained surrogate may be gone from the "
-                "archive's model cache, and a new one proposes other configurations. The earlier trials stay "
-                "in the archive.",
+                f"resume=True: {n_left} of the {len(resumed.trials)} trials of {resumed.id} were "
+                "not proposed again, and others took their place. Its trained surrogate may be "
+                "gone from the archive's model cache, and a new one proposes other "
+                "configurations. The earlier trials stay in the archive.",
                 ResumeWarning,
                 stacklevel=4,
             )

@@ -1,6 +1,8 @@
-"""Results of one candidate: fold rows -> trial -> plain rows for the archive; columns of `cv_results_`.
+"""Results of one candidate: fold rows -> trial -> plain rows for the archive; columns of
+`cv_results_`.
 
-A row is what scikit-learn's ``_fit_and_score`` returns of one fit. A candidate has one row for each fold.
+A row is what scikit-learn's ``_fit_and_score`` returns of one fit. A candidate has one row for each
+fold.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 from sktransfer.archive import Selection
 from sktransfer.optimizer import Proposal
 from sktransfer.task import Task, Trial
-from sktransfer.utils._metric_names import recorded_metrics, recorded_name
+from sktransfer.utils._metric_names import Scoring, recorded_metrics, recorded_name
 from sktransfer.utils._values import to_python
 
 Rows = list[dict[str, Any]]
@@ -49,18 +51,20 @@ class Candidate:
         params: dict[str, Any],
         rows: Rows,
         is_new: bool,
-        scoring: object,
+        scoring: Scoring,
         refit: object,
         metric: str | None = None,
     ) -> Candidate:
         """Compute the trial of a candidate: the numbers of `cv_results_`, to the last bit.
 
-        `metric` is the name of the metric in earlier candidates. Where the scorer is a function that returns a
-        dict, a candidate whose every fit failed does not tell it.
+        `metric` is the name of the metric in earlier candidates. Where the scorer is a function
+        that returns a dict, a candidate whose every fit failed does not tell it.
         """
         scores = test_scores(rows)
         if not scores:
-            raise ValueError("The scorer returned an empty dict. It must return at least one score.")
+            raise ValueError(
+                "The scorer returned an empty dict. It must return at least one score."
+            )
         tuned = refit if isinstance(refit, str) and refit in scores else next(iter(scores))
         moments = {name: _mean_std(values) for name, values in scores.items()}
         score, std = moments.pop(tuned)
@@ -98,7 +102,8 @@ def _mean_std(values: Sequence[float]) -> tuple[float, float]:
         return float(mean[0]), float(np.sqrt(variance)[0])
 
 
-# -- rows as plain data ------------------------------------------------------------------------------
+# -- rows as plain data
+# ------------------------------------------------------------------------------
 
 
 def rows_to_plain(rows: Rows) -> PlainRows:
@@ -154,14 +159,15 @@ def _is_score(value: object) -> bool:
 def _error_class(traceback: str) -> str:
     """The class of the error that a traceback ends with.
 
-    >>> _error_class("Traceback (most recent call last):\\n  ...\\nValueError: could not convert 'Ann'\\n")
+    >>> _error_class("Traceback (most recent call last):\\n  ...\\nValueError: not 'Ann'\\n")
     'ValueError, in an earlier run\\n'
     """
     last = traceback.strip().rpartition("\n")[2].partition(":")[0]
     return f"{last if last.replace('.', '').isidentifier() else 'An error'}, in an earlier run\n"
 
 
-# -- columns and attributes of the search -------------------------------------------------------------
+# -- columns and attributes of the search
+# -------------------------------------------------------------
 
 
 def proposal_columns(batch: Sequence[Proposal]) -> dict[str, list]:

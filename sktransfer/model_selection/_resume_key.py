@@ -1,7 +1,8 @@
 """Digests that decide whether two searches are the same.
 
-Everything that the result of a search depends on has a digest of its own, so that a search that cannot be
-resumed can say what differs. The budget (`n_iter`, `timeout`) and the number of workers are not included.
+Everything that the result of a search depends on has a digest of its own, so that a search that
+cannot be resumed can say what differs. The budget (`n_iter`, `timeout`) and the number of workers
+are not included.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 from sklearn.base import clone
 
 from sktransfer.archive import Archive, Selection, library_versions
+from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._sklearn_compat import Folds
 from sktransfer.task import Task
@@ -31,7 +33,12 @@ HASH_BYTES = 6
 
 
 def search_digests(
-    plan: SearchPlan, archive: Archive, X: Any, y: Any, params: dict[str, Any], folds: Folds
+    plan: SearchPlan,
+    archive: Archive,
+    X: MatrixLike,
+    y: TargetLike,
+    params: dict[str, Any],
+    folds: Folds,
 ) -> dict[str, str | None]:
     """Digests of everything that the result of a search depends on; None where one cannot be made.
 
@@ -52,7 +59,8 @@ def search_digests(
         "the target": y,
         "the fit parameters": {name: value for name, value in params.items() if value is not None},
         "the estimator": clone(plan.estimator),
-        # As text, because the order of parameters counts, and the values, because the code of functions does.
+        # As text, because the order of parameters counts, and the values, because the code of
+        # functions does.
         "the space": (json.dumps(plan.space.describe()), lists),
         "the folds": folds,
         "the scoring": (plan.scoring, tuned, plan.error_score, plan.return_train_score),
@@ -70,10 +78,13 @@ def search_digests(
 def differing_keys(digests: dict[str, str | None], task: Task) -> frozenset[str]:
     """What differs between a search and the one that a task records."""
     stored = (task.resume or {}).get("problem", {})
-    return frozenset(name for name, own in digests.items() if own is None or stored.get(name) != own)
+    return frozenset(
+        name for name, own in digests.items() if own is None or stored.get(name) != own
+    )
 
 
-# -- the past tasks that a search started from -------------------------------------------------------
+# -- the past tasks that a search started from
+# -------------------------------------------------------
 
 
 def past_task_facts(tasks: Sequence[Task]) -> list | dict[str, Any]:
@@ -113,7 +124,9 @@ def past_tasks_at_start(task: Task, selection: Selection) -> tuple[Task, ...] | 
         except (TypeError, ValueError, KeyError):  # gone, or a record that was edited by hand
             return None
         is_whole = n_trials == past.n_trials
-        found.append(past if is_whole else replace(past, trials=past.trials[:n_trials], complete=False))
+        found.append(
+            past if is_whole else replace(past, trials=past.trials[:n_trials], complete=False)
+        )
     return tuple(found)
 
 
@@ -121,7 +134,10 @@ def _list_from_hashes(stored: dict[str, Any], tasks: Iterable[Task]) -> list | N
     """The list that the hashes were made of, in its order; None if a task is gone."""
     known = {_hash_id(task.id): task for task in tasks}
     try:
-        unfinished, packed = dict(stored["unfinished"]), base64.b64decode(stored["hashes"], validate=True)
+        unfinished, packed = (
+            dict(stored["unfinished"]),
+            base64.b64decode(stored["hashes"], validate=True),
+        )
         starts = range(0, len(packed), HASH_BYTES)
         found = [known[packed[start : start + HASH_BYTES]] for start in starts]
         return [[task.id, unfinished.get(task.id, task.n_trials)] for task in found]

@@ -1,27 +1,28 @@
 """`TransferSearchCV`: a scikit-learn search whose candidates are proposed by a surrogate.
 
-`BaseSearchCV` does all of its own work: folds, scorers, parallel fits, refit, results. This class is the strategy in
-its ``_run_search``, and adds what happens before and after it.
+`BaseSearchCV` does all of its own work: folds, scorers, parallel fits, refit, results. This class
+is the strategy in its ``_run_search``, and adds what happens before and after it.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from sktransfer.archive import Archive
+from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
 from sktransfer.model_selection._history import find_history
 from sktransfer.model_selection._plan import SearchPlan, open_archive
 from sktransfer.model_selection._proposers import Proposer, make_proposer
 from sktransfer.model_selection._recorder import Recorder
-from sktransfer.model_selection._results import source_task_rows
+from sktransfer.model_selection._results import Rows, source_task_rows
 from sktransfer.model_selection._sklearn_compat import (
     BaseSearchCV,
     FixedFolds,
@@ -34,18 +35,18 @@ from sktransfer.model_selection._sklearn_compat import (
 )
 from sktransfer.model_selection._suggest import suggest_for
 from sktransfer.optimizer import Suggestion
-from sktransfer.space import Space
+from sktransfer.space import Estimator, Space, SpaceLike
 from sktransfer.surrogates import Surrogate
-from sktransfer.utils._metric_names import tuned_metric
+from sktransfer.utils._metric_names import Scoring, tuned_metric
 
 
 class TransferSearchCV(BaseSearchCV):
     """Hyperparameter search that learns from the searches before it.
 
-    A drop-in replacement for GridSearchCV and RandomizedSearchCV, with the same methods and fitted attributes.
-    Each `fit` profiles the data and looks up, in an archive of past searches, which settings did well on
-    similar data. It continues with Bayesian optimization scored by cross-validation, and adds its own trials to
-    the archive.
+    A drop-in replacement for GridSearchCV and RandomizedSearchCV, with the same methods and fitted
+    attributes. Each `fit` profiles the data and looks up, in an archive of past searches, which
+    settings did well on similar data. It continues with Bayesian optimization scored by
+    cross-validation, and adds its own trials to the archive.
 
     Parameters
     ----------
@@ -53,32 +54,32 @@ class TransferSearchCV(BaseSearchCV):
         As in GridSearchCV.
     space : dict, list of dict, Space or "auto"
         Parameter names with lists of values or `scipy.stats` distributions, as GridSearchCV and
-        RandomizedSearchCV take them. A grid with at most `n_iter` configurations is evaluated exactly as
-        GridSearchCV would. "auto" uses the result of `sktransfer.suggest_space`.
+        RandomizedSearchCV take them. A grid with at most `n_iter` configurations is evaluated
+        exactly as GridSearchCV would. "auto" uses the result of `sktransfer.suggest_space`.
     n_iter : int, default=25
         Number of configurations to evaluate.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
-        As in GridSearchCV. With several metrics, the one named by `refit` is optimized, or the first if
-        `refit` is a callable or False. The folds are drawn once per `fit`. `verbose` also prints which past
-        searches are used.
+        As in GridSearchCV. With several metrics, the one named by `refit` is optimized, or the
+        first if `refit` is a callable or False. The folds are drawn once per `fit`. `verbose` also
+        prints which past searches are used.
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past searches are read from and this one is added to. "auto" is the user's own archive
-        (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive that ships with
-        the package. None neither reads nor writes.
+        (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
+        that ships with the package. None neither reads nor writes.
     surrogate : str or Surrogate, default="auto"
-        The model that proposes configurations: "auto" (which is "task-prior"), "dist-gp", "copula-gp", "gp",
-        "random", ..., or an instance. See docs/surrogates.md.
+        The model that proposes configurations: "auto" (which is "task-prior"), "dist-gp",
+        "copula-gp", "gp", "random", ..., or an instance. See docs/surrogates.md.
     batch_size : int or None, default=None
-        Configurations proposed at a time. None is the smallest number that keeps `n_jobs` workers busy. The
-        proposals depend on it, so set it if results must not depend on `n_jobs`.
+        Configurations proposed at a time. None is the smallest number that keeps `n_jobs` workers
+        busy. The proposals depend on it, so set it if results must not depend on `n_jobs`.
     timeout : float or None, default=None
         Seconds after which no further batch is started.
     resume : bool, default=False
-        Whether to continue an earlier run of the same search, whether it was killed or ran to its end. What it
-        evaluated is not evaluated again, and the result is that of an uninterrupted run. A larger `n_iter`
-        continues further. The same search has the same data, estimator, space, folds, scoring, surrogate and
-        seed. If there is only a similar one, a `ResumeWarning` says what differs, and the search starts from
-        the beginning.
+        Whether to continue an earlier run of the same search, whether it was killed or ran to its
+        end. What it evaluated is not evaluated again, and the result is that of an uninterrupted
+        run. A larger `n_iter` continues further. The same search has the same data, estimator,
+        space, folds, scoring, surrogate and seed. If there is only a similar one, a `ResumeWarning`
+        says what differs, and the search starts from the beginning.
     random_state : int, RandomState instance or None, default=None
         Seed of the proposals.
 
@@ -86,13 +87,14 @@ class TransferSearchCV(BaseSearchCV):
     ----------
     cv_results_ : dict
         As in GridSearchCV. For each candidate it also has ``origin`` (where it came from: "grid",
-        "space-filling", "random", "model", or "task" and the id of a past task), ``predicted_mean`` and
-        ``predicted_std`` (what the model predicted before the evaluation; NaN without a model).
+        "space-filling", "random", "model", or "task" and the id of a past task), ``predicted_mean``
+        and ``predicted_std`` (what the model predicted before the evaluation; NaN without a model).
     source_tasks_ : list of dict
-        Every past search that was considered: ``id``, ``created``, ``n_trials``, ``similarity`` in [0, 1] or None
-        (with the default surrogate, multiplied by the weight of the past after the last trial), ``basis``
-        (what it was compared by), ``n_used`` (how many candidates are settings of this task; proposals of the
-        model count for none) and ``excluded`` (why it was not used, or None).
+        Every past search that was considered: ``id``, ``created``, ``n_trials``, ``similarity`` in
+        [0, 1] or None (with the default surrogate, multiplied by the weight of the past after the
+        last trial), ``basis`` (what it was compared by), ``n_used`` (how many candidates are
+        settings of this task; proposals of the model count for none) and ``excluded`` (why it was
+        not used, or None).
     surrogate_ : Surrogate or None
         The fitted model; None if the whole grid was evaluated.
     space_ : Space
@@ -106,10 +108,9 @@ class TransferSearchCV(BaseSearchCV):
     --------
     TransferOptimizer : The same search without cross-validation, by ask and tell.
 
-    Notes
-    -----
-    Past searches that share rows with the current data are excluded. So inside `cross_val_score`, no fold learns
-    from another fold's search. A failing archive or model costs a warning, never the search.
+    Notes ----- Past searches that share rows with the current data are excluded. So inside
+    `cross_val_score`, no fold learns from another fold's search. A failing archive or model costs a
+    warning, never the search.
 
     Examples
     --------
@@ -140,11 +141,11 @@ class TransferSearchCV(BaseSearchCV):
 
     def __init__(
         self,
-        estimator: BaseEstimator,
-        space: dict[str, Any] | list[dict[str, Any]] | Space | str,
+        estimator: Estimator,
+        space: SpaceLike | str,
         *,
         n_iter: int = 25,
-        scoring: object = None,
+        scoring: Scoring = None,
         n_jobs: int | None = None,
         refit: object = True,
         cv: object = None,
@@ -180,7 +181,7 @@ class TransferSearchCV(BaseSearchCV):
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)  # the estimator is not validated yet
-    def fit(self, X: Any, y: Any = None, **params: Any) -> TransferSearchCV:
+    def fit(self, X: MatrixLike, y: TargetLike = None, **params: Any) -> TransferSearchCV:
         """Search, refit on the whole data, and add the trials to the archive.
 
         Parameters
@@ -217,7 +218,7 @@ class TransferSearchCV(BaseSearchCV):
             del self._session
         return self
 
-    def suggest(self, X: Any, y: Any = None, n: int = 1) -> list[Suggestion]:
+    def suggest(self, X: MatrixLike, y: TargetLike = None, n: int = 1) -> list[Suggestion]:
         """Suggest configurations for new data, from the archive and this search's own trials alone.
 
         Parameters
@@ -251,7 +252,7 @@ class TransferSearchCV(BaseSearchCV):
         state = super().__getstate__()
         return {key: value for key, value in state.items() if key != "_session"}
 
-    def _run_search(self, evaluate_candidates: Any, *, callback_ctx: Any = None) -> None:
+    def _run_search(self, evaluate_candidates: Callable, *, callback_ctx: object = None) -> None:
         session = self._session
         cv, n_splits = checked_cv(self, evaluate_candidates)
         cv = FixedFolds(cv)
@@ -275,9 +276,13 @@ class TransferSearchCV(BaseSearchCV):
         session.show_warnings()
 
     def _format_results(
-        self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None
+        self,
+        candidate_params: list[dict[str, Any]],
+        n_splits: int,
+        out: Rows,
+        more_results: dict[str, list] | None = None,
     ) -> dict[str, Any]:
-        """As scikit-learn. Warnings about scores are shown once, at the end, not after every batch."""
+        """As scikit-learn, but warnings about scores are shown once, at the end of the search."""
         session = getattr(self, "_session", None)
         with warnings.catch_warnings(record=session is not None) as caught:
             if session is not None:
@@ -297,7 +302,7 @@ class _Session:
         What `fit` was given.
     """
 
-    def __init__(self, X: Any, y: Any, params: dict[str, Any]):
+    def __init__(self, X: MatrixLike, y: TargetLike, params: dict[str, Any]):
         self.X, self.y, self.params = X, y, params
         self.proposer: Proposer | None = None
         self.recorder: Recorder | None = None

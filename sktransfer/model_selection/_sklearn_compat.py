@@ -57,7 +57,8 @@ def split_arguments(evaluate_candidates: Callable) -> tuple[Any, Any, dict[str, 
 def replace_parallel(evaluate_candidates: Callable, make: Callable[[Callable], Made]) -> Made:
     """Replace the `Parallel` in the closure of `evaluate_candidates` by what `make` makes of it.
 
-    There is no other way to see the fits of a batch: `evaluate_candidates` returns a table of means.
+    There is no other way to see the fits of a batch: `evaluate_candidates` returns a table of
+    means.
     """
     names = evaluate_candidates.__code__.co_freevars
     cells = dict(zip(names, evaluate_candidates.__closure__ or (), strict=True))
@@ -66,17 +67,17 @@ def replace_parallel(evaluate_candidates: Callable, make: Callable[[Callable], M
 
 
 def warn_or_raise_fit_failures(fit_errors: Sequence[str | None], error_score: float | str) -> None:
-    """Warn of the fits that failed, or raise if all did, in scikit-learn's words; None is a success."""
+    """Warn of failed fits, or raise if all failed, in scikit-learn's words; None is a success."""
     _warn_or_raise_about_fit_failures([{"fit_error": error} for error in fit_errors], error_score)
 
 
 def enclosing_data() -> list[Any]:
     """Every X that scikit-learn works on around the caller, outermost last.
 
-    Inside ``cross_val_score(search, X, y, cv=2)`` the two searches have no row in common, and yet each is
-    evaluated on the rows of the other. So neither may learn from the other. Behind a scaler in a pipeline, the
-    rows differ from fold to fold. Only the code around (cross-validation, calibration, stacking, ...) knows
-    the rows that all of them are about.
+    Inside ``cross_val_score(search, X, y, cv=2)`` the two searches have no row in common, and yet
+    each is evaluated on the rows of the other. So neither may learn from the other. Behind a scaler
+    in a pipeline, the rows differ from fold to fold. Only the code around (cross-validation,
+    calibration, stacking, ...) knows the rows that all of them are about.
     """
     found: list[Any] = []
     frame: FrameType | None = sys._getframe(1)
@@ -113,8 +114,8 @@ class FixedFolds:
 class SearchLevels:
     """The search and its batches in scikit-learn's tree of callback contexts (1.9).
 
-    Without callbacks, and before 1.9, it does nothing. A search of one batch has no level for batches, as
-    GridSearchCV has none.
+    Without callbacks, and before 1.9, it does nothing. A search of one batch has no level for
+    batches, as GridSearchCV has none.
 
     Parameters
     ----------

@@ -6,37 +6,37 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from sktransfer.archive import Archive, select_past_tasks
-from sktransfer.dataset import profile
+from sktransfer.dataset import MatrixLike, TargetLike, profile
 from sktransfer.model_selection._plan import open_archive, parse_space
 from sktransfer.model_selection._sklearn_compat import enclosing_data
 from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Suggestion, TransferOptimizer
-from sktransfer.space import Space
+from sktransfer.space import Estimator, Space, SpaceLike
 from sktransfer.surrogates import Surrogate
 from sktransfer.task import Task
-from sktransfer.utils._metric_names import tuned_metric
+from sktransfer.utils._metric_names import Scoring, tuned_metric
 
 
 def suggest(
-    estimator: BaseEstimator,
-    space: dict[str, Any] | list[dict[str, Any]] | Space | str,
-    X: Any,
-    y: Any = None,
+    estimator: Estimator,
+    space: SpaceLike | str,
+    X: MatrixLike,
+    y: TargetLike = None,
     *,
     n: int = 1,
     archive: str | os.PathLike[str] | Archive | None = "auto",
     surrogate: str | Surrogate = "auto",
-    scoring: object = None,
+    scoring: Scoring = None,
     random_state: object = None,
 ) -> list[Suggestion]:
     """Suggest configurations of an estimator for new data, from past searches alone.
 
-    Nothing is fitted to (X, y) and nothing is written, except that a newly trained surrogate is stored in the
-    archive's model cache.
+    Nothing is fitted to (X, y) and nothing is written, except that a newly trained surrogate is
+    stored in the archive's model cache.
 
     Parameters
     ----------
@@ -57,9 +57,10 @@ def suggest(
     Returns
     -------
     list of Suggestion
-        Each has ``params``, the predicted score ``mean`` and its ``std``, the ``sources`` it is based on (past
-        tasks and their similarity, most similar first) and a ``note``. Where no past task is similar, the note
-        says so, and the first configuration is the estimator's own default.
+        Each has ``params``, the predicted score ``mean`` and its ``std``, the ``sources`` it is
+        based on (past tasks and their similarity, most similar first) and a ``note``. Where no past
+        task is similar, the note says so, and the first configuration is the estimator's own
+        default.
 
     Examples
     --------
@@ -84,10 +85,10 @@ def suggest(
 
 
 def suggest_for(
-    estimator: BaseEstimator,
-    space: dict[str, Any] | list[dict[str, Any]] | Space | str,
-    X: Any,
-    y: Any,
+    estimator: Estimator,
+    space: SpaceLike | str,
+    X: MatrixLike,
+    y: TargetLike,
     *,
     n: int,
     archive: Archive | None,
@@ -115,7 +116,7 @@ def suggest_for(
     return optimizer.suggest(n=n, defaults=_defaults(clone(estimator), parsed))
 
 
-def _defaults(estimator: BaseEstimator, space: Space) -> dict[str, Any]:
+def _defaults(estimator: Estimator, space: Space) -> dict[str, Any]:
     """The estimator's own values of the parameters in the first branch of the space."""
     params = estimator.get_params(deep=True)
     return {name: params[name] for name in space.branches[0] if name in params}

@@ -16,13 +16,14 @@ from scipy import stats
 from sktransfer.archive import RecordError, Starter, starter_folder
 from sktransfer.space import Space
 from sktransfer.space._axes import is_number
-from sktransfer.space._estimator_tree import predictor
-from sktransfer.space._scaling import is_scaled
+from sktransfer.space._estimator_tree import final_estimator, is_scaled
 from sktransfer.task import Task
 from sktransfer.utils._values import identity
 
 GOOD = 0.1  # share of the trials on a data set that count as good
-COVERED = 0.9  # share of the good values that a range must hold; the others are flukes of flat surfaces
+COVERED = (
+    0.9  # share of the good values that a range must hold; the others are flukes of flat surfaces
+)
 WIDER = 0.1  # what a range gets at each end, of the width that was searched
 EFFECT = 0.02  # share of a data set's differences that a parameter must explain, in the mean
 _BINS = 4
@@ -69,7 +70,7 @@ def suggest_space(estimator: Any) -> dict[str, Any]:
     """
     if isinstance(estimator, type):
         raise TypeError(f"suggest_space takes an estimator, not a class: {estimator.__name__}().")
-    path, owner = predictor(estimator)
+    path, owner = final_estimator(estimator)
     starter, name = Starter(starter_folder()), type(owner).__name__
     advice = "Write a space, for example {'C': loguniform(1e-3, 1e3)}."
     try:
@@ -80,10 +81,14 @@ def suggest_space(estimator: Any) -> dict[str, Any]:
             f"sktransfer again. {advice}"
         ) from error
     if name not in known:
-        raise ValueError(f"There is no suggestion for {name}, only for {', '.join(known)}. {advice}")
+        raise ValueError(
+            f"There is no suggestion for {name}, only for {', '.join(known)}. {advice}"
+        )
     prefix = f"{path}__" if path else ""
     # Whichever parameter: what is asked is what comes before the estimator.
-    today = Space.parse({prefix + next(iter(owner.get_params(deep=False))): [0]}, estimator).describe()
+    today = Space.parse(
+        {prefix + next(iter(owner.get_params(deep=False))): [0]}, estimator
+    ).describe()
     found = learned_space(starter.tasks(name, is_scaled(today)), owner.get_params(deep=False))
     return {prefix + parameter: values for parameter, values in found.items()}
 
@@ -98,14 +103,19 @@ def learned_space(tasks: Sequence[Task], own: Mapping[str, Any]) -> dict[str, An
         Parameters of the estimator that the space is for. If the tasks tried variants, kernels for
         instance, the one that the estimator is counts.
     """
-    names = {declared: name.partition(".")[2] for declared, name in tasks[0].space["canonical"].items()}
+    names = {
+        declared: name.partition(".")[2] for declared, name in tasks[0].space["canonical"].items()
+    }
     branches = [{names[key]: entry for key, entry in b.items()} for b in tasks[0].space["branches"]]
     branch = next((b for b in branches if _is_variant(b, own)), branches[0])
-    listed = {n: set(map(identity, entry["values"])) for n, entry in branch.items() if "values" in entry}
+    listed = {
+        n: set(map(identity, entry["values"])) for n, entry in branch.items() if "values" in entry
+    }
     scores, rows = [], []
     for task in tasks:
         trials = [
-            (trial, {names[key]: value for key, value in trial.params.items()}) for trial in task.trials
+            (trial, {names[key]: value for key, value in trial.params.items()})
+            for trial in task.trials
         ]
         kept = [(t, row) for t, row in trials if t.status == "ok" and _belongs(row, branch, listed)]
         if len(kept) >= 2:
@@ -119,7 +129,9 @@ def learned_space(tasks: Sequence[Task], own: Mapping[str, Any]) -> dict[str, An
     chosen = {
         name: axis.around(_good(columns[name], scores), own.get(name))
         for name, axis in axes.items()
-        if effects[name] >= enough and _serves(name, own) and not _is_spent(name, own, columns[name])
+        if effects[name] >= enough
+        and _serves(name, own)
+        and not _is_spent(name, own, columns[name])
     }
     return {name: values for name, values in chosen.items() if values is not None}
 
@@ -137,14 +149,21 @@ def _serves(name: str, own: Mapping[str, Any]) -> bool:
 
 def _is_variant(branch: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
     """Whether the categories that a branch holds fixed are those of the estimator."""
-    fixed = {name: entry["values"][0] for name, entry in branch.items() if len(entry.get("values", ())) == 1}
+    fixed = {
+        name: entry["values"][0]
+        for name, entry in branch.items()
+        if len(entry.get("values", ())) == 1
+    }
     return all(
-        is_number(value) or identity(value) == identity(own.get(name)) for name, value in fixed.items()
+        is_number(value) or identity(value) == identity(own.get(name))
+        for name, value in fixed.items()
     )
 
 
 def _belongs(row: Mapping[str, Any], branch: Mapping[str, Any], listed: Mapping[str, set]) -> bool:
-    return row.keys() == branch.keys() and all(identity(row[n]) in known for n, known in listed.items())
+    return row.keys() == branch.keys() and all(
+        identity(row[n]) in known for n, known in listed.items()
+    )
 
 
 def _good(values: list[list], scores: list[np.ndarray]) -> list[Any]:
@@ -246,9 +265,15 @@ class _Categories:
     def around(self, good: Sequence[Any], own: Any) -> Any:
         counts = np.bincount(self.parts(good), minlength=len(self._values)) / len(good)
         kept = [
-            value for value, share in zip(self._values, counts, strict=True) if share >= (1 - COVERED) / 2
+            value
+            for value, share in zip(self._values, counts, strict=True)
+            if share >= (1 - COVERED) / 2
         ]
-        return None if len(kept) == 1 and identity(kept[0]) == identity(own) else [_live(v) for v in kept]
+        return (
+            None
+            if len(kept) == 1 and identity(kept[0]) == identity(own)
+            else [_live(v) for v in kept]
+        )
 
 
 def _live(value: Any) -> Any:

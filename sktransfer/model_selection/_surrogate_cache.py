@@ -18,16 +18,16 @@ from sktransfer.task import Task
 from sktransfer.utils._threads import numeric_context
 
 STATE_FORMAT = 1
-"""Raise it when a surrogate's state, or how it is trained, changes. Older cached models are then ignored."""
+"""Raise it when a surrogate's state or training changes. Older cached models are then ignored."""
 
 
 @numeric_context()
 def fit_or_load(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     """Fit the optimizer's surrogate to its past tasks. Where that takes time, the result is cached.
 
-    A cached model is found by its settings, space and tasks, and then no record is read. If there is a model
-    of nearly the same tasks, training starts from its weights. Records that turn out to be damaged are removed
-    from the optimizer's tasks.
+    A cached model is found by its settings, space and tasks, and then no record is read. If there
+    is a model of nearly the same tasks, training starts from its weights. Records that turn out to
+    be damaged are removed from the optimizer's tasks.
     """
     surrogate = optimizer.surrogate
     if archive is None or not surrogate.is_cacheable or not optimizer.tasks:
@@ -48,9 +48,13 @@ def fit_or_load(optimizer: TransferOptimizer, archive: Archive | None) -> None:
 
 
 def has_cached(
-    archive: Archive, surrogate: Surrogate, space: Space, tasks: Sequence[Task], metric: Sequence[str]
+    archive: Archive,
+    surrogate: Surrogate,
+    space: Space,
+    tasks: Sequence[Task],
+    metric: Sequence[str],
 ) -> bool:
-    """Whether there is a cached model of exactly these tasks, so that their records need not be read."""
+    """Whether a model of exactly these tasks is cached, so that no record need be read."""
     if not surrogate.is_cacheable:
         return False
     return archive.model_cache.has(_settings(surrogate, space, metric), _cache_names(tasks))
@@ -77,7 +81,7 @@ def _class_name(value: object) -> str:
 
 
 def _restore(surrogate: Surrogate, state: dict[str, np.ndarray], ids: list[str] | None) -> bool:
-    """Whether the surrogate accepted a cached state. The cache is disposable: any fault means no."""
+    """Whether the surrogate accepts a cached state. Any fault means that it does not."""
     try:
         surrogate.set_state(state)
         return ids is None or surrogate.task_ids == ids

@@ -1,8 +1,9 @@
-"""Maximize an acquisition over a mixed space: many samples, then local search from the best of them.
+"""Maximize an acquisition over a mixed space: many samples, then local search from the best of
+them.
 
 Notation: codes (n, d) of configurations; an acquisition maps codes to values, (n, d) -> (n,).
-Gradients do not help with lists, integers and categories. A shrinking local search treats all columns in
-the same way and evaluates about a hundred configurations at a time.
+Gradients do not help with lists, integers and categories. A shrinking local search treats all
+columns in the same way and evaluates about a hundred configurations at a time.
 """
 
 from __future__ import annotations
@@ -70,7 +71,9 @@ def maximize(
     return np.vstack([centers[np.argsort(-heights)], spare])
 
 
-def sample(space: Space, rng: np.random.Generator, n: int, region: Region | None = None) -> np.ndarray:
+def sample(
+    space: Space, rng: np.random.Generator, n: int, region: Region | None = None
+) -> np.ndarray:
     """Codes drawn from the space, or from a part of it; -> (n, d)."""
     cube = rng.random((n, space.n_columns))
     return space.from_cube(cube) if region is None else space.snap(region.stretch(cube))
@@ -83,8 +86,13 @@ def confine(acquisition: Acquisition, region: Region | None) -> Acquisition:
     return lambda theta: np.where(region.contains(theta), acquisition(theta), -np.inf)
 
 
-def redraw(space: Space, codes: np.ndarray, probability: float, rng: np.random.Generator) -> np.ndarray:
-    """Redraw each coordinate with a probability (Yogatama & Mann 2014, section 3.3); (n, d) -> (n, d)."""
+def redraw(
+    space: Space, codes: np.ndarray, probability: float, rng: np.random.Generator
+) -> np.ndarray:
+    """Redraw each coordinate with a probability; (n, d) -> (n, d).
+
+    Yogatama & Mann 2014, section 3.3.
+    """
     drawn = sample(space, rng, len(codes))
     change = rng.random(codes.shape) < probability
     # A draw from another branch has other parameters, so none of its coordinates fits.
@@ -114,7 +122,11 @@ def neighbors(space: Space, codes: np.ndarray, step: float, rng: np.random.Gener
 
 
 def _move(
-    choices: np.ndarray | None, categorical: bool, u: np.ndarray, step: float, rng: np.random.Generator
+    choices: np.ndarray | None,
+    categorical: bool,
+    u: np.ndarray,
+    step: float,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     if categorical and choices is not None:
         return rng.choice(choices, size=len(u))
@@ -131,8 +143,8 @@ def fill_space(
 ) -> np.ndarray:
     """Codes that fill the space or a region evenly: the middle, then a Sobol sequence; -> (k, d).
 
-    One code in the whole space. In a region there are some random ones besides, because the value of a
-    list that is nearest to a code may lie outside.
+    One code in the whole space. In a region there are some random ones besides, because the value
+    of a list that is nearest to a code may lie outside.
     """
     if index == 0:
         cube = np.where(space.categorical, 0.0, 0.5)[None]  # the first category

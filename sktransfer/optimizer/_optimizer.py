@@ -1,9 +1,10 @@
 """`TransferOptimizer`: ask for configurations, tell their scores.
 
-A proposal is made in this order: the settings that the surrogate wants tried first (the best of past tasks),
-space-filling trials until the surrogate has observed enough, then the maximum of log expected improvement
-under its posterior (of the lower confidence bound, while there is nothing to improve on). Trials that were
-asked for and not observed yet are assumed to score as predicted, so that a batch spreads out.
+A proposal is made in this order: the settings that the surrogate wants tried first (the best of
+past tasks), space-filling trials until the surrogate has observed enough, then the maximum of log
+expected improvement under its posterior (of the lower confidence bound, while there is nothing to
+improve on). Trials that were asked for and not observed yet are assumed to score as predicted, so
+that a batch spreads out.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.dataset import DatasetProfile, profile
+from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.optimizer._acquisition import AcquisitionModel
 from sktransfer.optimizer._maximize import fill_space, redraw
 from sktransfer.optimizer._past_tasks import encode_tasks
@@ -31,7 +32,7 @@ from sktransfer.optimizer._trials import (
     trial_metrics,
     trial_scores,
 )
-from sktransfer.space import Space
+from sktransfer.space import Space, SpaceLike
 from sktransfer.surrogates import EncodedTask, SearchHints, Surrogate, make_surrogate
 from sktransfer.task import Task, Trial
 from sktransfer.utils._threads import numeric_context
@@ -56,10 +57,11 @@ class TransferOptimizer:
     profile : DatasetProfile, dict or None
         What is known of the target's data.
     surrogate : str or Surrogate
-        A name, such as ``"auto"``, ``"dist-gp"`` or ``"gp"`` (see docs/surrogates.md), or an instance.
+        A name, such as ``"auto"``, ``"dist-gp"`` or ``"gp"`` (see docs/surrogates.md), or an
+        instance.
     metric : str or sequence of str
-        The name of the score, or all names it may have in archives. Past tasks that recorded this metric are
-        ranked by it.
+        The name of the score, or all names it may have in archives. Past tasks that recorded this
+        metric are ranked by it.
     random_state : int, numpy RandomState or None
         The same seed and the same scores give the same proposals.
 
@@ -76,7 +78,7 @@ class TransferOptimizer:
 
     def __init__(
         self,
-        space: dict[str, Any] | list[dict[str, Any]] | Space,
+        space: SpaceLike,
         tasks: Sequence[Task] = (),
         *,
         profile: DatasetProfile | Mapping[str, Any] | None = None,
@@ -85,7 +87,9 @@ class TransferOptimizer:
         random_state: RandomState = None,
     ):
         self.space = Space.parse(space)
-        self.profile = DatasetProfile.from_dict(profile) if isinstance(profile, Mapping) else profile
+        self.profile = (
+            DatasetProfile.from_dict(profile) if isinstance(profile, Mapping) else profile
+        )
         self.surrogate = make_surrogate(surrogate)
         self.is_fitted = False  # whether the surrogate is fitted to the past tasks
         self.tasks = tuple(tasks)
@@ -123,7 +127,8 @@ class TransferOptimizer:
         ----------
         n : int
         pool : sequence of dict, Pool or None
-            If given, only its members are proposed, each once. When it runs out, there are fewer than `n`.
+            If given, only its members are proposed, each once. When it runs out, there are fewer
+            than `n`.
 
         Returns
         -------
@@ -151,7 +156,12 @@ class TransferOptimizer:
 
     @numeric_context()
     def suggest(
-        self, X: object = None, y: object = None, n: int = 1, *, defaults: Params | None = None
+        self,
+        X: MatrixLike = None,
+        y: TargetLike = None,
+        n: int = 1,
+        *,
+        defaults: Params | None = None,
     ) -> list[Suggestion]:
         """Suggest configurations for new data from the past tasks, without evaluating anything.
 
@@ -215,7 +225,9 @@ class TransferOptimizer:
 
     def _members(self, pool: Sequence[Params] | Pool | None) -> Pool | None:
         """The configurations that can be enumerated: the caller's pool, or a small finite space."""
-        if isinstance(pool, Pool) or (pool is None and (self.space.size or math.inf) > MAX_ENUMERATED):
+        if isinstance(pool, Pool) or (
+            pool is None and (self.space.size or math.inf) > MAX_ENUMERATED
+        ):
             return pool
         if self._pool is None or not self._pool.is_made_of(pool):
             self._pool = Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
@@ -244,7 +256,7 @@ class TransferOptimizer:
         model: AcquisitionModel,
         rng: np.random.Generator,
     ) -> dict[str, Any] | None:
-        """The new configuration with the best acquisition; None if the maximization met nothing new."""
+        """The new configuration with the best acquisition; None if none of the best is new."""
         # Only a maximum of expected improvement is redrawn, neither a first trial nor a suggestion.
         probability = 0.0 if model.best is None else hints.redraw
         if members is not None:
@@ -285,7 +297,9 @@ class TransferOptimizer:
         return members.params[rng.choice(left)], "random"
 
     def _first_new(self, candidates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-        return next((params for params in candidates if params_identity(params) not in self._seen), None)
+        return next(
+            (params for params in candidates if params_identity(params) not in self._seen), None
+        )
 
     # -- tell ----------------------------------------------------------------------------------
 
@@ -326,7 +340,7 @@ class TransferOptimizer:
 
     @numeric_context()
     def similarity(self) -> np.ndarray | None:
-        """Similarity of each past task to the target, in [0, 1]; None if the surrogate has no such notion."""
+        """Similarity of each past task to the target, in [0, 1]; None if it is not defined."""
         return self.surrogate.similarity(self._target()) if self.is_fitted else None
 
     @numeric_context()
@@ -336,7 +350,8 @@ class TransferOptimizer:
 
     @numeric_context()
     def predict(self, configurations: Sequence[Params]) -> list[tuple[float, float]]:
-        """Predicted score of each configuration and its standard deviation, given the observed trials.
+        """Predicted score of each configuration and its standard deviation, given the observed
+        trials.
 
         NaN while there is no model.
         """
@@ -364,9 +379,11 @@ class TransferOptimizer:
     def _acquisition_model(
         self, target: EncodedTask, hints: SearchHints, batch: Sequence[Proposal]
     ) -> AcquisitionModel | None:
-        """The same, with pending trials taken as predicted, and away from those of the same batch."""
+        """The same, with pending trials taken as predicted, and apart from the batch so far."""
         model = self._observed_model(target, hints)
-        if model is None or hints.thompson or not self._pending:  # posterior draws are diverse already
+        if (
+            model is None or hints.thompson or not self._pending
+        ):  # posterior draws are diverse already
             return model
         codes = self.space.encode(list(self._pending.values()))
         target = add_predicted_trials(target, codes, model.predict_scores(codes)[0])

@@ -1,9 +1,11 @@
-"""Past tasks in the terms of the target: its coordinates, its metric where it was recorded, one unit.
+"""Past tasks in the terms of the target: its coordinates, its metric where it was recorded, one
+unit.
 
-A past search that optimized accuracy and also recorded the log loss tells which settings had a good log loss.
-If it recorded neither the target's metric nor a related one, it is ranked by the metric it optimized. Where
-past tasks have several units, all are put on the scale of one, the target's if it is among them.
-Otherwise the score predicted before the first trial would be an average of, say, R² and dollars.
+A past search that optimized accuracy and also recorded the log loss tells which settings had a good
+log loss. If it recorded neither the target's metric nor a related one, it is ranked by the metric
+it optimized. Where past tasks have several units, all are put on the scale of one, the target's if
+it is among them. Otherwise the score predicted before the first trial would be an average of, say,
+R² and dollars.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import numpy as np
 from sktransfer.dataset import DatasetProfile
 from sktransfer.optimizer._trials import clip_codes, trial_metrics, trial_scores
 from sktransfer.space import Space
-from sktransfer.space._projection import encode_past
+from sktransfer.space._projection import encode_past_task
 from sktransfer.surrogates import EncodedTask
 from sktransfer.task import Task
 from sktransfer.utils._scores import clip_low_outliers, standardize
@@ -58,14 +60,18 @@ def encode_tasks(space: Space, tasks: Sequence[Task], names: Sequence[str]) -> l
     unit = None if None in units else units.most_common(1)[0][0]
     inside = [task for task, own in successful if own == unit]
     shift = float(np.median([standardize(clip_low_outliers(task.z))[1] for task in inside]))
-    logs = [np.log(standardize(clip_low_outliers(task.z))[2]) for task in inside if np.nanstd(task.z) > 0]
+    logs = [
+        np.log(standardize(clip_low_outliers(task.z))[2])
+        for task in inside
+        if np.nanstd(task.z) > 0
+    ]
     # Single trials have no spread: take a tenth of their level.
     scale = float(np.exp(np.median(logs))) if logs else 0.1 * abs(shift) or 1.0
     return [task if own == unit else _rescale(task, shift, scale) for task, own in scored]
 
 
 def _encode(space: Space, task: Task) -> EncodedTask:
-    codes, kept = encode_past(space, task)
+    codes, kept = encode_past_task(space, task)
     past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
     trials = [task.trials[i] for i in kept]
     metrics = trial_metrics(trials) | {task.metrics[0]: trial_scores(trials)}
@@ -74,7 +80,10 @@ def _encode(space: Space, task: Task) -> EncodedTask:
 
 
 def _score_by_metric(task: EncodedTask, tuned: str, names: Sequence[str]) -> _Scored:
-    """Scores by the target's metric or a related one, if every success has it; else by the tuned metric."""
+    """Score a task by the target's metric or a related one, if every success recorded it.
+
+    Otherwise the scores are those of the metric that was optimized.
+    """
     related = [name for kind in RELATED_METRICS if not {*names}.isdisjoint(kind) for name in kind]
     for name in (*names, *related):
         values = task.metrics.get(name)

@@ -26,7 +26,9 @@ class Pool:
         The caller's pool that this one is made of.
     """
 
-    def __init__(self, space: Space, params: Sequence[Params], source: Sequence[Params] | None = None):
+    def __init__(
+        self, space: Space, params: Sequence[Params], source: Sequence[Params] | None = None
+    ):
         self._source = None if source is None else list(source)
         self.params = [dict(p) for p in params]
         self.codes = space.encode(self.params) if self.params else np.empty((0, space.n_columns))
@@ -59,8 +61,8 @@ class Pool:
     def nearest_unless_tried(self, code: np.ndarray, tried: np.ndarray) -> dict[str, Any] | None:
         """The member nearest to a code; None if a trial, (n, d), is at least as near.
 
-        A pool may hold only what has not been tried. Then some member is always the nearest, although
-        the code was tried already.
+        A pool may hold only what has not been tried. Then some member is always the nearest,
+        although the code was tried already.
         """
         distances = self._distances(self.codes, code)
         if len(tried) and self._distances(tried, code).min() <= distances.min():

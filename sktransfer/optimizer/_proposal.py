@@ -15,8 +15,8 @@ class Proposal:
     ----------
     params : dict
     origin : str
-        Where it comes from: "grid", "space-filling", "random", "model", or "task" and the id of a past
-        task.
+        Where it comes from: "grid", "space-filling", "random", "model", or "task" and the id of a
+        past task.
     mean, std : float
         Predicted score and its standard deviation; NaN without a model.
     """
@@ -28,7 +28,7 @@ class Proposal:
 
     @property
     def is_from_past(self) -> bool:
-        """Whether it was learned from past tasks, as long as nothing was evaluated on the target."""
+        """Whether it was learned from past tasks, given that the target has no trials yet."""
         return self.origin.startswith(("model", "task"))
 
 
@@ -40,8 +40,8 @@ class Suggestion:
     ----------
     params : dict
     mean, std : float
-        Predicted score and its standard deviation; NaN where no model predicts. Errors in the units of
-        the target, such as a mean absolute error, are in the units of the past data sets.
+        Predicted score and its standard deviation; NaN where no model predicts. Errors in the units
+        of the target, such as a mean absolute error, are in the units of the past data sets.
     sources : tuple of (str, float)
         Ids of the past tasks it is based on and their similarity, most similar first.
     note : str

@@ -38,12 +38,16 @@ def make_suggestions(
     similarity = optimizer.similarity()
     if similarity is None:
         similarity = np.full(len(optimizer.tasks), np.nan)
-    order = [i for i in np.argsort(-similarity, kind="stable") if not similarity[i] < MIN_SIMILARITY]
+    order = [
+        i for i in np.argsort(-similarity, kind="stable") if not similarity[i] < MIN_SIMILARITY
+    ]
     found = optimizer.propose(n) if order and optimizer.surrogate.uses_past_tasks else []
     if not any(each.is_from_past for each in found):
         return _suggest_defaults(fallback, n, defaults)
     sources = tuple((optimizer.tasks[i].id, float(similarity[i])) for i in order[:MAX_SOURCES])
-    note = f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
+    note = (
+        f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
+    )
     suggestions = [
         Suggestion(each.params, *predicted, sources, note if each.is_from_past else "space-filling")
         for each, predicted in zip(found, optimizer.predict([p.params for p in found]), strict=True)
@@ -52,7 +56,9 @@ def make_suggestions(
     return sorted(suggestions, key=lambda each: -each.mean) if has_model else suggestions
 
 
-def _suggest_defaults(fallback: TransferOptimizer, n: int, defaults: Params | None) -> list[Suggestion]:
+def _suggest_defaults(
+    fallback: TransferOptimizer, n: int, defaults: Params | None
+) -> list[Suggestion]:
     found = [dict(defaults)] if defaults else []
     # Compared by value: a default of 1.0 may be the 1 of the space.
     found += [params for params in fallback.ask(n) if params not in found][: n - len(found)]

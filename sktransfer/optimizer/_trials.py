@@ -15,7 +15,7 @@ from sktransfer.task import Trial
 from sktransfer.utils._values import params_identity
 
 MAX_DISTANCE = 10.0
-"""In widths of the space. Codes farther outside are moved here: some users write 1e200 for "no limit"."""
+"""In widths of the space. Codes farther outside are moved here; some users write 1e200 for no limit."""
 
 MAX_SCORE = 1e100  # the square of a larger number may overflow
 
@@ -58,8 +58,8 @@ def encode_observed(space: Space, params: Mapping[str, Any]) -> np.ndarray:
 def equivalent_keys(space: Space, code: np.ndarray) -> list[frozenset]:
     """Identity of the member of the space that has this code, if there is one.
 
-    An observed 3.0, or 3 with rounding errors, is the same configuration as the 3 of the space. But 1000
-    is not the 100 that the space ends with.
+    An observed 3.0, or 3 with rounding errors, is the same configuration as the 3 of the space. But
+    1000 is not the 100 that the space ends with.
     """
     member = space.decode(code)
     return [params_identity(member)] if np.allclose(space.encode(member), code, atol=1e-6) else []
@@ -70,7 +70,11 @@ def still_pending(space: Space, pending: Pending, observed: np.ndarray) -> Pendi
     codes = space.encode(list(pending.values())) if pending else ()
     # People log six digits and report what they logged, so rounded values count as the same.
     same = [np.allclose(code, observed, rtol=0, atol=1e-6, equal_nan=True) for code in codes]
-    return {key: params for (key, params), is_same in zip(pending.items(), same, strict=True) if not is_same}
+    return {
+        key: params
+        for (key, params), is_same in zip(pending.items(), same, strict=True)
+        if not is_same
+    }
 
 
 def add_predicted_trials(target: EncodedTask, codes: np.ndarray, z: np.ndarray) -> EncodedTask:

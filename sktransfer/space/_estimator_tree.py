@@ -1,17 +1,17 @@
-"""Which estimator stands where: what a path of ``__``-separated steps leads to, and what predicts in the end.
+"""The estimators inside an estimator: which one a ``__``-separated path names, which one predicts.
 
-An estimator stands at a path by ``get_params``, or, where the branch of the space replaces that step itself,
-it is one of the branch's values. Everything here asks estimators by duck typing, so that any object with
+The estimator at a path comes from ``get_params``. Where the branch of a space replaces that step,
+it is one of the branch's values. All functions rely on duck typing, so that any object with
 ``get_params`` will do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
-# Wrappers that leave the hyperparameters of what they wrap their meaning (a booster does not).
-_TRANSPARENT = {
+# Wrappers that do not change the meaning of the wrapped estimator's parameters, as a booster does.
+_WRAPPED_PARAMETERS = {
     "TransformedTargetRegressor": "regressor",
     "OneVsRestClassifier": "estimator",
     "OneVsOneClassifier": "estimator",
@@ -21,145 +21,222 @@ _TRANSPARENT = {
     "FixedThresholdClassifier": "estimator",
     "TunedThresholdClassifierCV": "estimator",
 }
-_MEMBERS = ("steps", "transformers", "transformer_list")
-"""Of a pipeline, a ColumnTransformer, a FeatureUnion: those that columns pass through."""
+_STEP_ATTRIBUTES = ("steps", "transformers", "transformer_list")
+"""Where a Pipeline, a ColumnTransformer and a FeatureUnion hold their steps."""
+
+SCALERS = frozenset(
+    [
+        "MaxAbsScaler",
+        "MinMaxScaler",
+        "PowerTransformer",
+        "QuantileTransformer",
+        "RobustScaler",
+        "StandardScaler",
+    ]
+)
 
 
-def is_estimator(value: Any) -> bool:
+class Estimator(Protocol):
+    """An object with ``get_params``."""
+
+    def get_params(self, deep: bool = True) -> Any: ...
+
+
+def is_estimator(value: object) -> TypeGuard[Estimator]:
+    """Whether a value is an estimator, not a class of estimators."""
     return hasattr(value, "get_params") and not isinstance(value, type)
 
 
-def join(*names: str) -> str:
-    """A path; names that are empty are left out."""
+def join_path(*names: str) -> str:
+    """Join names to a path. Empty names are left out."""
     return "__".join(filter(None, names))
 
 
-class Places:
-    """Where estimators stand under one branch of a space."""
+class EstimatorTree:
+    """The estimators that are possible at each path under one branch of a space.
 
-    def __init__(self, branch: Mapping[str, Any], estimator: Any):
+    Parameters
+    ----------
+    branch : dict
+        Parameter name -> list of values, or distribution.
+    estimator : estimator
+        The estimator that is searched.
+    """
+
+    def __init__(self, branch: Mapping[str, object], estimator: Estimator):
         self._branch, self._estimator = branch, estimator
-        self._owners: dict[str, list[Any]] = {}
-        self._deep: dict[int, Mapping[str, Any]] = {}
+        self._at_path: dict[str, list[Estimator]] = {}
+        self._params: dict[int, Mapping[str, Any]] = {}
 
-    def owners(self, path: str) -> list[Any]:
-        """Every estimator that may stand at `path`."""
-        if path not in self._owners:
-            self._owners[path] = self._find(path)
-        return self._owners[path]
+    def estimators_at(self, path: str) -> list[Estimator]:
+        """Every estimator that is possible at a path."""
+        if path not in self._at_path:
+            self._at_path[path] = self._find_estimators(path)
+        return self._at_path[path]
 
-    def _find(self, path: str) -> list[Any]:
+    def _find_estimators(self, path: str) -> list[Estimator]:
         if not path:
             return [self._estimator]
-        if isinstance(self._branch.get(path), list):
-            return list(filter(is_estimator, self._branch[path]))
-        above, _, step = path.rpartition("__")
-        if lists := self.replaced_steps(above):
-            found = [value for steps in lists for name, value, *_ in steps if name == step]
+        values = self._branch.get(path)
+        if isinstance(values, list):
+            return list(filter(is_estimator, values))
+        parent, _, step = path.rpartition("__")
+        if choices := self.replaced_steps(parent):
+            found = [value for steps in choices for name, value, *_ in steps if name == step]
         else:
-            found = [self._params(parent).get(step) for parent in self.owners(above)]
+            found = [self._deep_params(owner).get(step) for owner in self.estimators_at(parent)]
         return list(filter(is_estimator, found))
 
-    def _params(self, owner: Any) -> Mapping[str, Any]:
-        """All that it has, asked for once: an ensemble of fifty pipelines takes its time."""
-        if id(owner) not in self._deep:
-            self._deep[id(owner)] = owner.get_params(deep=True)
-        return self._deep[id(owner)]
+    def _deep_params(self, owner: Estimator) -> Mapping[str, Any]:
+        """All parameters of an estimator, cached: an ensemble of fifty pipelines takes long."""
+        if id(owner) not in self._params:
+            self._params[id(owner)] = owner.get_params(deep=True)
+        return self._params[id(owner)]
 
-    def names(self) -> list[str]:
-        """Every name that the estimator has, with any of the estimators that the branch may put into it."""
-        names = dict.fromkeys(self._params(self._estimator))
+    def parameter_names(self) -> list[str]:
+        """Every parameter name, for all estimators that the branch can put into the estimator."""
+        names = dict.fromkeys(self._deep_params(self._estimator))
         lists = {path: entry for path, entry in self._branch.items() if isinstance(entry, list)}
-        put_in = [(path, value) for path, entry in lists.items() for value in entry]
-        for path, value in list(put_in):
-            above = path.rpartition("__")[0]
-            put_in += [(join(above, name), step) for name, step, *_ in pairs(value)]
-        for path, value in put_in:
+        inserted = [(path, value) for path, entry in lists.items() for value in entry]
+        for path, value in list(inserted):
+            parent = path.rpartition("__")[0]
+            inserted += [(join_path(parent, name), step) for name, step, *_ in named_steps(value)]
+        for path, value in inserted:
             if is_estimator(value):
-                names |= dict.fromkeys(join(path, each) for each in self._params(value))
+                names |= dict.fromkeys(join_path(path, name) for name in self._deep_params(value))
         return list(names)
 
-    def ends(self, path: str = "") -> list[tuple[str, Any]]:
-        """What may predict in the end, past pipelines and wrappers, each with the path to it."""
-        inner = [(owner, self._inner(owner, path)) for owner in self.owners(path)]
+    def final_estimators(self, path: str = "") -> list[tuple[str, Estimator]]:
+        """Estimators inside pipelines and wrappers that can predict, with their paths."""
+        inner = [(owner, self._inner_names(owner, path)) for owner in self.estimators_at(path)]
         names = sorted({name for _, each in inner for name in each})
-        below = [end for name in names for end in self.ends(join(path, name))]
+        below = [end for name in names for end in self.final_estimators(join_path(path, name))]
         return below + [(path, owner) for owner, each in inner if not (each and below)]
 
-    def _inner(self, owner: Any, path: str) -> set[str]:
-        """Names of what stands last in a pipeline, or within a wrapper."""
-        lists = self.replaced_steps(path) or [pairs(getattr(owner, "steps", None))]
-        last = {steps[-1][0] for steps in lists if steps}
-        return last or {name for name in [_TRANSPARENT.get(type(owner).__name__)] if name}
+    def _inner_names(self, owner: Estimator, path: str) -> set[str]:
+        """Names of the last step of a pipeline, or of the estimator inside a wrapper."""
+        choices = self.replaced_steps(path) or [named_steps(getattr(owner, "steps", None))]
+        last = {steps[-1][0] for steps in choices if steps}
+        return last or {name for name in [_WRAPPED_PARAMETERS.get(type(owner).__name__)] if name}
 
-    def leads_on(self, path: str) -> bool:
-        """Whether columns pass what stands at a path on their way to what predicts, or it is that itself.
+    def feeds_predictor(self, path: str) -> bool:
+        """Whether the estimator at a path predicts, or transforms columns that reach the predictor.
 
-        The transformer of a target is not, nor is what a selector of columns judges them by.
+        The transformer of a target does not, nor does the estimator by which a selector rates
+        columns.
         """
         if not path:
             return True
-        above, _, step = path.rpartition("__")
-        if not self.leads_on(above):
+        parent, _, step = path.rpartition("__")
+        if not self.feeds_predictor(parent):
             return False
-        members = {name for steps in self.replaced_steps(above) for name, *_ in steps}
-        for owner in self.owners(above):
-            members |= {name for each in _MEMBERS for name, *_ in pairs(getattr(owner, each, None))}
-            members |= {_TRANSPARENT.get(type(owner).__name__, "")}
-        return step in members
+        names = {name for steps in self.replaced_steps(parent) for name, *_ in steps}
+        for owner in self.estimators_at(parent):
+            for attribute in _STEP_ATTRIBUTES:
+                names |= {name for name, *_ in named_steps(getattr(owner, attribute, None))}
+            names |= {_WRAPPED_PARAMETERS.get(type(owner).__name__, "")}
+        return step in names
 
     def replaced_steps(self, path: str) -> list[Sequence[Any]]:
-        """The lists of steps that the branch gives the pipeline at a path to choose from."""
-        values = self._branch.get(join(path, "steps"))
-        return [steps for value in values if (steps := pairs(value))] if isinstance(values, list) else []
+        """Lists of steps from which the branch lets the pipeline at a path choose."""
+        values = self._branch.get(join_path(path, "steps"))
+        if not isinstance(values, list):
+            return []
+        return [steps for value in values if (steps := named_steps(value))]
 
 
-def predictor(estimator: Any) -> tuple[str, Any]:
-    """The estimator that predicts in the end, past pipelines and wrappers, and the path to it.
+def final_estimator(estimator: Estimator) -> tuple[str, Estimator]:
+    """Find the estimator that makes the predictions, inside pipelines and wrappers, and its path.
 
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.svm import SVC
-    >>> predictor(make_pipeline(SVC(C=2.0)))
+    >>> final_estimator(make_pipeline(SVC(C=2.0)))
     ('svc', SVC(C=2.0))
     """
-    return Places({}, estimator).ends()[0]
+    return EstimatorTree({}, estimator).final_estimators()[0]
 
 
-def pairs(steps: Any) -> Sequence[Any]:
-    """The (name, estimator, ...) of a pipeline and its like; none of an attribute that only has that name."""
+def named_steps(steps: object) -> Sequence[Any]:
+    """Return a list of (name, estimator, ...) as it is; nothing for any other value.
+
+    An attribute that is called ``steps`` need not hold steps.
+    """
     if not isinstance(steps, (list, tuple)):
         return ()
-    named = all(isinstance(s, (list, tuple)) and len(s) > 1 and isinstance(s[0], str) for s in steps)
-    return steps if named else ()
+    for step in steps:
+        if not isinstance(step, (list, tuple)) or len(step) < 2 or not isinstance(step[0], str):
+            return ()
+    return steps
 
 
-# -- as a record describes them ----------------------------------------------------------------------
+# -- descriptions in a record ----------------------------------------------------------------------
 
 
-def is_described(value: Any) -> bool:
-    """Whether it is a record's description of an estimator."""
+def is_estimator_description(value: object) -> TypeGuard[Mapping[str, Any]]:
+    """Whether a value of a record describes an estimator."""
     if not isinstance(value, Mapping) or not isinstance(value.get("class"), str):
         return False
     return isinstance(value.get("params", {}), Mapping)
 
 
-def described_predictor(value: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Class and parameters of what predicts in the end, of an estimator as a record describes it.
+def described_final_estimator(description: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Class and parameters of the estimator that predicts, from the description of an estimator.
 
-    >>> described_predictor({"class": "OneVsRestClassifier", "params": {"estimator": {"class": "SVC"}}})
-    ('SVC', {})
+    >>> params = {"estimator": {"class": "SVC", "params": {"C": 2.0}}}
+    >>> described_final_estimator({"class": "OneVsRestClassifier", "params": params})
+    ('SVC', {'C': 2.0})
     """
-    params = value.get("params", {})
-    steps = pairs(params.get("steps"))
-    inner = steps[-1][1] if steps else params.get(_TRANSPARENT.get(value["class"], ""))
-    return described_predictor(inner) if is_described(inner) else (value["class"], params)
+    params = description.get("params", {})
+    steps = named_steps(params.get("steps"))
+    wrapped = _WRAPPED_PARAMETERS.get(description["class"], "")
+    inner = steps[-1][1] if steps else params.get(wrapped)
+    if is_estimator_description(inner):
+        return described_final_estimator(inner)
+    return description["class"], params
 
 
-def is_on_the_way(canonical: str) -> bool:
-    """Whether an estimator under this name predicts in the end: a step, or what a wrapper lets through.
+def can_hold_predictor(canonical: str) -> bool:
+    """Whether the value of a parameter can predict: it is a step of a pipeline, or wrapped.
 
-    >>> is_on_the_way("Pipeline.clf"), is_on_the_way("SelectFromModel.estimator")
+    >>> can_hold_predictor("Pipeline.clf"), can_hold_predictor("SelectFromModel.estimator")
     (True, False)
     """
     owner, _, parameter = canonical.partition(".")
-    return owner == "Pipeline" or _TRANSPARENT.get(owner) == parameter
+    return owner == "Pipeline" or _WRAPPED_PARAMETERS.get(owner) == parameter
+
+
+def is_scaled(space: Mapping[str, Any]) -> bool | None:
+    """Whether columns are scaled before they reach the estimator that predicts; None if unknown.
+
+    The width of a kernel, a penalty or a distance depends on the scale of the columns, so the best
+    settings with a scaler say little about those without. A description holds the parameters of
+    every step, and with them the classes of the steps. So records need no extra field for this.
+
+    Parameters
+    ----------
+    space : dict
+        ``Space.describe()``. The result is None if it was made without an estimator, or if the
+        scaler itself is searched.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVC
+    >>> from sktransfer.space import Space
+    >>> unscaled, scaled = SVC(), make_pipeline(StandardScaler(), SVC())
+    >>> is_scaled(Space.parse({"C": [1, 10]}, unscaled).describe())
+    False
+    >>> is_scaled(Space.parse({"svc__C": [1, 10]}, scaled).describe())
+    True
+    """
+    if not space.get("predictors"):
+        return None
+    entries = [entry for branch in space["branches"] for entry in branch.values()]
+    searched = [value for entry in entries for value in entry.get("values", ())]
+    searched += [step for value in searched for _, step, *_ in named_steps(value)]
+    if any(is_estimator_description(value) and value["class"] in SCALERS for value in searched):
+        return None
+    # A searched scaler with a path in its name may not scale columns, but the target for example.
+    names = [*space["fixed"], *(name for name in space["canonical"].values() if "@" not in name)]
+    return any(owner in SCALERS for name in names for owner in name.partition(".")[0].split("|"))

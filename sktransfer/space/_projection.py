@@ -1,59 +1,85 @@
-"""A past task in today's coordinates.
+"""Encode the trials of a past task in the coordinates of the target space.
 
-Parameters are matched by their canonical names. What the past did not tune has the value its estimator
-had; what is not known at all sits in the middle of a scale, or is no category of ours. A trial that
-varied a category which today is fixed to another value (a linear kernel, when today's is rbf) says
-nothing about today and is left out; a number that is fixed today is no reason to leave a trial out.
-Where estimators stand to choice, a past task belongs to the one that it tuned, and where they stood to
-choice then, a trial has the settings of the one that it chose.
+Parameters are matched by their canonical names. A parameter that the past task did not search has
+the value of its estimator. A value that is not known lies in the middle of a scale, or is an
+unknown category.
+
+A trial is left out if it varied a category that the target space fixes to another value, such as a
+linear kernel where the target's is rbf. Numbers that the target space fixes leave no trial out.
+
+If the target space has several estimators to choose from, a past task belongs to the one that it
+searched. If the past space had several, a trial has the settings of the one that it chose.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from sktransfer.space._axes import is_number
-from sktransfer.space._estimator_tree import described_predictor, is_described, is_on_the_way
-from sktransfer.space._parameter_names import bare, named_as_today, owned
+from sktransfer.space._estimator_tree import (
+    can_hold_predictor,
+    described_final_estimator,
+    is_estimator_description,
+)
+from sktransfer.space._parameter_names import match_canonical_names, split_owners, strip_path
 from sktransfer.space._space import Space
 from sktransfer.utils._values import identity
 
 _MISSING = object()
-_NO_MATTER = {"random_state", "n_jobs", "verbose", "copy", "copy_X", "cache_size", "warm_start"}
-"""Settings that make no other estimator."""
+_TECHNICAL_PARAMETERS = {
+    *("random_state", "n_jobs", "verbose", "copy", "copy_X", "cache_size", "warm_start"),
+}
+"""Parameters that do not change what an estimator can learn."""
 
 
-def encode_past(space: Space, task: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Codes of a past task's trials.
+class PastTrial(Protocol):
+    """The part of a `Trial` that is read here."""
+
+    @property
+    def params(self) -> dict[str, Any]: ...
+
+
+class PastTask(Protocol):
+    """The part of a `Task` that is read here."""
+
+    @property
+    def space(self) -> dict[str, Any]: ...
+
+    @property
+    def trials(self) -> Sequence[PastTrial]: ...
+
+
+def encode_past_task(space: Space, task: PastTask) -> tuple[np.ndarray, np.ndarray]:
+    """Encode the trials of a past task.
 
     Parameters
     ----------
     space : Space
-        Today's space.
+        The target space.
     task : Task
 
     Returns
     -------
     codes : ndarray of shape (m, n_columns)
-        Numbers outside today's bounds lie outside [0, 1].
+        Numbers outside the bounds of the target space lie outside [0, 1].
     kept : ndarray of int, shape (m,)
-        Which of the task's trials these are.
+        Indices of these trials in the task.
     """
-    lookup = _Lookup(space, task.space)
-    kept = [i for i, trial in enumerate(task.trials) if lookup.concerns(trial.params)]
+    past = _PastValues(space, task.space)
+    kept = [i for i, trial in enumerate(task.trials) if past.is_comparable(trial.params)]
     rows = [task.trials[i].params for i in kept]
     codes = np.full((len(rows), space.n_columns), np.nan)
     for column, name in enumerate(space.column_names()):
         if name is not None:
-            codes[:, column] = space.encode_column(column, [lookup.value(row, name) for row in rows])
-    return space.settle(codes, _branches(space, codes)), np.array(kept, dtype=int)
+            codes[:, column] = space.encode_column(column, [past.value(row, name) for row in rows])
+    return space.fill_inactive(codes, _find_branches(space, codes)), np.array(kept, dtype=int)
 
 
-def _branches(space: Space, codes: np.ndarray) -> np.ndarray:
-    """The branch that each row fits best: the one with the fewest coordinates out of reach."""
+def _find_branches(space: Space, codes: np.ndarray) -> np.ndarray:
+    """Find the branch that fits each row best: it lacks the fewest of the row's values."""
     misfit = np.zeros((len(codes), len(space.branches)))
     for b in range(len(space.branches)):
         for column in space.active(b):
@@ -65,76 +91,98 @@ def _branches(space: Space, codes: np.ndarray) -> np.ndarray:
     return misfit.argmin(axis=1)
 
 
-class _Lookup:
-    """Values of a past trial under today's names."""
+class _PastValues:
+    """Values of past trials under the names of the target space.
+
+    Parameters
+    ----------
+    space : Space
+        The target space.
+    past : dict
+        ``Space.describe()`` of the past space.
+    """
 
     def __init__(self, space: Space, past: Mapping[str, Any]):
         self._space = space
-        past_names = named_as_today(past, space.canonical, space.predictors)
-        self._declared = {one: name for name, canonical in past_names.items() for one in owned(canonical)}
+        past_names = match_canonical_names(past, space.canonical, space.predictors)
+        self._declared = {
+            one: name for name, canonical in past_names.items() for one in split_owners(canonical)
+        }
         self._fixed = past.get("fixed", {})
         self._predictors = list(past.get("predictors", ()))
-        self._others = [each for each in self._predictors if each not in (space.predictors or [each])]
-        self._estimators = {name: self._estimator(name) for name in space.canonical}
-        self._steps = [name for name, canonical in past_names.items() if is_on_the_way(canonical)]
-        self._varied = self._varied_by_choice(past.get("branches", ()))
+        self._foreign_predictors = [
+            each for each in self._predictors if each not in (space.predictors or [each])
+        ]
+        self._searched_estimators = {n: self._searched_estimator(n) for n in space.canonical}
+        self._steps = [name for name, c in past_names.items() if can_hold_predictor(c)]
+        self._varied = self._find_varied(past.get("branches", ()))
 
-    def _varied_by_choice(self, branches: Sequence[Mapping[str, Any]]) -> set[str]:
-        """Canonical names of settings in which the estimators that stood to choice differed."""
+    def _searched_estimator(self, name: str) -> Any:
+        """The estimator that the past task searched, among the target's choices under a name."""
+        lists = (branch.get(name) for branch in self._space.branches)
+        values = [value for each in lists if isinstance(each, list) for value in each]
+        found = [value for value in values if type(value).__name__ in self._predictors]
+        # If none or several match, the value is missing: its coordinate is unknown.
+        return found[0] if len({identity(value) for value in found}) == 1 else _MISSING
+
+    def _find_varied(self, branches: Sequence[Mapping[str, Any]]) -> set[str]:
+        """Canonical names of settings that differ between the estimators of the past space."""
         entries = [branch[name] for branch in branches for name in self._steps if name in branch]
         lists = [entry["values"] for entry in entries if isinstance(entry.get("values"), list)]
         found: dict[str, set] = {}
-        for value in (value for values in lists for value in filter(is_described, values)):
-            for name, setting in _settings(value).items():
-                found.setdefault(name, set()).add(identity(setting))
+        for value in (value for values in lists for value in values):
+            if is_estimator_description(value):
+                for name, setting in _final_settings(value).items():
+                    found.setdefault(name, set()).add(identity(setting))
         return {name for name, settings in found.items() if len(settings) > 1}
 
     def value(self, params: Mapping[str, Any], name: str) -> Any:
-        names = owned(self._space.canonical[name])
-        known = [params[tuned] for one in names if (tuned := self._declared.get(one, "")) in params]
-        chosen = self._chosen(params)
+        """Value of a parameter of the target space in a past trial; `_MISSING` if not known."""
+        names = split_owners(self._space.canonical[name])
+        known = [params[past] for one in names if (past := self._declared.get(one, "")) in params]
+        chosen = self._chosen_settings(params)
         known += [chosen[one] for one in names if one in chosen]
-        # What is at a path as it is without one stands in the record without.
-        known += [self._fixed[one] for one in [*names, *map(bare, names)] if one in self._fixed]
-        return known[0] if known else self._estimators[name]
+        # A record leaves out a value at a path that equals the one without a path.
+        fixed_names = [*names, *map(strip_path, names)]
+        known += [self._fixed[one] for one in fixed_names if one in self._fixed]
+        return known[0] if known else self._searched_estimators[name]
 
-    def _chosen(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Canonical name -> value of the settings that come with the estimators that a trial chose."""
-        return {name: each for value in self._put_in(params) for name, each in _settings(value).items()}
+    def _chosen_settings(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Canonical name -> value of the parameters of the estimators that a trial chose."""
+        chosen = self._chosen_estimators(params)
+        return {name: value for each in chosen for name, value in _final_settings(each).items()}
 
-    def _put_in(self, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """The estimators that a trial chose, as described."""
-        return [params[name] for name in self._steps if is_described(params.get(name))]
+    def _chosen_estimators(self, params: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Descriptions of the estimators that a trial chose."""
+        values = (params.get(name) for name in self._steps)
+        return [value for value in values if is_estimator_description(value)]
 
-    def _estimator(self, name: str) -> Any:
-        """The one that the past tuned, of those that today stand to choice under a name."""
-        lists = [branch[name] for branch in self._space.branches if isinstance(branch.get(name), list)]
-        found = [value for values in lists for value in values if type(value).__name__ in self._predictors]
-        # Where there is none, or several kinds: no number and no category, its place is not known.
-        return found[0] if len({identity(value) for value in found}) == 1 else _MISSING
-
-    def concerns(self, params: Mapping[str, Any]) -> bool:
-        if any(described_predictor(value)[0] in self._others for value in self._put_in(params)):
-            return False  # of the estimators that stood to choice, one that today is none
-        varied = {one: value for one, value in self._chosen(params).items() if one in self._varied}
+    def is_comparable(self, params: Mapping[str, Any]) -> bool:
+        """Whether a past trial could have been a trial of the target, apart from fixed numbers."""
+        chosen = (described_final_estimator(each)[0] for each in self._chosen_estimators(params))
+        if any(each in self._foreign_predictors for each in chosen):
+            return False
+        settings = self._chosen_settings(params)
+        varied = {one: value for one, value in settings.items() if one in self._varied}
         varied |= {one: params[name] for one, name in self._declared.items() if name in params}
         for canonical, value in varied.items():
-            today = self._space.fixed.get(canonical, _MISSING)
-            if today is _MISSING or is_number(value) or canonical.partition(".")[2] in _NO_MATTER:
+            fixed = self._space.fixed.get(canonical, _MISSING)
+            parameter = canonical.partition(".")[2]
+            if fixed is _MISSING or is_number(value) or parameter in _TECHNICAL_PARAMETERS:
                 continue
-            if not _agree(value, today):
+            if not _are_equal(value, fixed):
                 return False
         return True
 
 
-def _settings(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Canonical name -> value of the parameters of a described estimator that predicts in the end."""
-    owner, settings = described_predictor(value)
+def _final_settings(description: Mapping[str, Any]) -> dict[str, Any]:
+    """Canonical name -> value of the parameters of the estimator that predicts."""
+    owner, settings = described_final_estimator(description)
     return {f"{owner}.{name}": setting for name, setting in settings.items()}
 
 
-def _agree(value: Any, today: Any) -> bool:
-    """Whether two values are the same; of what is itself an estimator, a fixed value is the class alone."""
-    if is_described(value) and is_described(today):
-        return described_predictor(value)[0] == described_predictor(today)[0]
-    return identity(value) == identity(today)
+def _are_equal(value: object, fixed: object) -> bool:
+    """Whether a value equals a fixed one. Of fixed estimators only the class is recorded."""
+    if is_estimator_description(value) and is_estimator_description(fixed):
+        return described_final_estimator(value)[0] == described_final_estimator(fixed)[0]
+    return identity(value) == identity(fixed)

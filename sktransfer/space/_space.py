@@ -1,10 +1,12 @@
-"""`Space`: a search space as GridSearchCV and RandomizedSearchCV take it, made of columns in [0, 1].
+"""`Space`: a search space as GridSearchCV and RandomizedSearchCV take it, encoded in [0, 1].
 
-A configuration is a dict of plain values; its code is a row of the columns: first, where there are
-several branches, the branch, then one column per axis. Notation: n configurations, d columns.
+A configuration is a dict of plain values. Its code is a row of columns: first the branch, if there
+are several, then one column per axis. Notation: n configurations, d columns, b the index of a
+branch.
 
-A parameter that the configuration's branch does not have sits at a fixed coordinate of its column
-(`INACTIVE` among categories, 0.5 on a scale), so rows of one branch agree there.
+A parameter that the branch of a configuration does not have is inactive. Its column has a fixed
+coordinate (`INACTIVE_CATEGORY` among categories, 0.5 on a scale), so all rows of a branch agree
+there.
 """
 
 from __future__ import annotations
@@ -17,28 +19,39 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.space import _parameter_names, _parsing
-from sktransfer.space._axes import INACTIVE, Categorical, Ordered, is_number, nearest
+from sktransfer.space._axes import (
+    INACTIVE_CATEGORY,
+    Axis,
+    Categorical,
+    Ordered,
+    is_number,
+    nearest,
+)
+from sktransfer.space._estimator_tree import Estimator
+from sktransfer.space._parameter_names import CanonicalNames, check_names
+from sktransfer.space._parsing import Branch, Entry, describe_values, make_axes, parse_branches
 from sktransfer.utils._values import Plain, identity
 
 
 class Space:
-    """A search space; make one with `Space.parse`.
+    """A search space. Use `Space.parse` to make one.
 
     Attributes
     ----------
     names : list of str
-        Parameter names, in the order of the columns (without the branch's).
+        Parameter names in the order of the columns, without the branch.
     n_columns : int
-        Width of the code.
+        Number of columns of a code.
     categorical : ndarray of bool, shape (n_columns,)
-        Columns in which only equality counts.
+        Columns whose coordinates have no order.
     canonical : dict
         Declared name -> canonical name.
+    predictors : list of str
+        Classes of the estimators that can make the predictions.
     fixed : dict
         Canonical name -> plain value of the estimator's parameters that are not searched.
     size : int or None
-        Number of configurations; None if there is no end of them.
+        Number of configurations; None if it is infinite.
 
     Examples
     --------
@@ -49,48 +62,54 @@ class Space:
     ([0.5, 0.25], {'C': 1.0, 'kernel': 'rbf'})
     """
 
-    def __init__(self, branches: list[_parsing.Branch], estimator: Any = None):
+    def __init__(self, branches: list[Branch], estimator: Estimator | None = None):
         self.branches = branches
-        self._axes, self.names, self._places = _parsing.make_axes(branches)
+        self._axes, self.names, self._axis_indices = make_axes(branches)
         self._offset = int(len(branches) > 1)
         self.n_columns = self._offset + len(self._axes)
-        kinds = [True] * self._offset + [axis.categorical for axis in self._axes]
+        kinds = [True] * self._offset + [axis.is_categorical for axis in self._axes]
         self.categorical = np.array(kinds, dtype=bool)
-        names = _parameter_names.Names(branches, estimator)
+        names = CanonicalNames(branches, estimator)
         self.canonical, self.predictors = names.canonical(), names.predictors()
         self.fixed = names.fixed(self.canonical)
-        # Which values of a shared axis a branch owns: branch -> column -> sorted coordinates.
-        self._allowed = [
-            {place: self._own_coordinates(place, branch[name]) for name, place in places.items()}
-            for branch, places in zip(branches, self._places, strict=True)
+        # Values of a shared axis that each branch has: axis index -> sorted coordinates.
+        self._branch_coordinates = [
+            {index: self._entry_coordinates(index, branch[name]) for name, index in indices.items()}
+            for branch, indices in zip(branches, self._axis_indices, strict=True)
         ]
 
     @classmethod
-    def parse(cls, space: Any, estimator: Any = None) -> Space:
+    def parse(
+        cls,
+        space: Mapping[str, Any] | Sequence[Mapping[str, Any]] | Space,
+        estimator: Estimator | None = None,
+    ) -> Space:
         """Read a dict, or a list of dicts, of lists and distributions.
 
         Parameters
         ----------
         space : dict, list of dict or Space
-            What GridSearchCV takes as ``param_grid`` or RandomizedSearchCV as ``param_distributions``.
+            ``param_grid`` of GridSearchCV or ``param_distributions`` of RandomizedSearchCV.
         estimator : estimator or None
             If given, names are checked against its parameters and made canonical.
         """
         if isinstance(space, Space) and estimator is None:
             return space
-        branches = space.branches if isinstance(space, Space) else _parsing.parse_branches(space)
-        _parameter_names.check_names(branches, estimator)
+        branches = space.branches if isinstance(space, Space) else parse_branches(space)
+        check_names(branches, estimator)
         return cls(branches, estimator)
 
-    def _own_coordinates(self, place: int, values: Any) -> np.ndarray | None:
-        axis = self._axes[place]
-        return np.unique(axis.encode(values)) if isinstance(axis, (Categorical, Ordered)) else None
+    def _entry_coordinates(self, index: int, entry: Entry) -> np.ndarray | None:
+        axis = self._axes[index]
+        if isinstance(axis, (Categorical, Ordered)) and isinstance(entry, list):
+            return np.unique(axis.encode(entry))
+        return None
 
     def __repr__(self) -> str:
         size = "infinite" if self.size is None else f"{self.size} configurations"
         return f"Space({', '.join(dict.fromkeys(self.names))}; {size})"
 
-    # -- size and enumeration ------------------------------------------------------------------
+    # -- size and enumeration ----------------------------------------------------------------------
 
     @property
     def size(self) -> int | None:
@@ -103,17 +122,18 @@ class Space:
         return total
 
     def _finite_values(self, b: int) -> list[Sequence[Any]] | None:
-        """Values of each parameter of a branch; None if there is no end of them."""
-        values = []
+        """Values of each parameter of a branch; None if one of them has infinitely many."""
+        values: list[Sequence[Any]] = []
         for name, entry in self.branches[b].items():
-            own = entry if _parsing.is_list(entry) else self._axes[self._places[b][name]].values
-            if own is None:
+            axis = self._axes[self._axis_indices[b][name]]
+            found = entry if isinstance(entry, list) else axis.values
+            if found is None:
                 return None
-            values.append(own)
+            values.append(found)
         return values
 
     def grid(self) -> list[dict[str, Any]]:
-        """Every configuration of a finite space, in the order of scikit-learn's ParameterGrid."""
+        """List all configurations of a finite space in the order of ParameterGrid."""
         rows = []
         for b, branch in enumerate(self.branches):
             values = self._finite_values(b)
@@ -122,10 +142,14 @@ class Space:
             rows += [dict(zip(branch, row, strict=True)) for row in itertools.product(*values)]
         return rows
 
-    # -- sampling ------------------------------------------------------------------------------
+    # -- sampling ----------------------------------------------------------------------------------
 
-    def sample(self, n: int = 1, random_state: Any = None) -> list[dict[str, Any]]:
-        """Draw `n` configurations independently, each branch as often as the others.
+    def sample(
+        self,
+        n: int = 1,
+        random_state: int | np.random.Generator | np.random.RandomState | None = None,
+    ) -> list[dict[str, Any]]:
+        """Draw `n` independent configurations. All branches are equally probable.
 
         Parameters
         ----------
@@ -140,52 +164,62 @@ class Space:
     def from_cube(self, cube: np.ndarray) -> np.ndarray:
         """Codes of the configurations at points of the unit cube; (n, d) -> (n, d).
 
-        Equal volumes of the cube go to equally probable configurations, so a space-filling set of
-        points becomes a space-filling set of configurations.
+        Equal volumes of the cube map to equally probable configurations. So space-filling points
+        become space-filling configurations.
         """
         codes = np.empty_like(cube, dtype=float)
         branch = self.branch_of(cube)
-        for rows, column, axis, own in self._active_cells(branch):
+        for rows, column, axis, coordinates in self._active_cells(branch):
             u = cube[rows, column]
-            codes[rows, column] = axis.snap(u) if own is None else own[_cell(u, len(own))]
-        return self.settle(codes, branch)
+            if coordinates is None:
+                codes[rows, column] = axis.snap(u)
+            else:
+                codes[rows, column] = coordinates[_cell(u, len(coordinates))]
+        return self.fill_inactive(codes, branch)
 
     def snap(self, codes: np.ndarray) -> np.ndarray:
         """The nearest valid codes, column by column, within each row's branch; (n, d) -> (n, d)."""
         codes = np.array(codes, dtype=float)
         branch = self.branch_of(codes)
-        for rows, column, axis, own in self._active_cells(branch):
+        for rows, column, axis, coordinates in self._active_cells(branch):
             u = codes[rows, column]
-            codes[rows, column] = axis.snap(u) if own is None else own[nearest(own, u)]
-        return self.settle(codes, branch)
+            if coordinates is None:
+                codes[rows, column] = axis.snap(u)
+            else:
+                codes[rows, column] = coordinates[nearest(coordinates, u)]
+        return self.fill_inactive(codes, branch)
 
-    def settle(self, codes: np.ndarray, branch: np.ndarray) -> np.ndarray:
-        """Codes of rows whose active columns are given, with their branches; (n, d), (n,) -> (n, d).
+    def fill_inactive(self, codes: np.ndarray, branch: np.ndarray) -> np.ndarray:
+        """Complete rows whose active columns and branches are given; (n, d), (n,) -> (n, d).
 
-        What a branch does not have is idle, and a number that is not known (NaN) is in the middle.
+        Inactive columns get their fixed coordinates. Unknown numbers (NaN) are placed in the
+        middle.
         """
         codes = np.where(np.isnan(codes) & ~self.categorical, 0.5, codes)
         for b in range(len(self.branches)):
-            idle = np.setdiff1d(np.arange(self._offset, self.n_columns), self.active(b))
-            codes[np.ix_(np.flatnonzero(branch == b), idle)] = self._idle_row()[idle]
+            inactive = np.setdiff1d(np.arange(self._offset, self.n_columns), self.active(b))
+            rows = np.flatnonzero(branch == b)
+            codes[np.ix_(rows, inactive)] = self._inactive_row()[inactive]
         if self._offset:
             codes[:, 0] = self._branch_code(branch)
         return codes
 
-    def _active_cells(self, branch: np.ndarray) -> Iterator[tuple[np.ndarray, int, Any, np.ndarray | None]]:
-        """Rows, column, axis and own coordinates of every parameter that is active in some branch."""
-        for b, allowed in enumerate(self._allowed):
+    def _active_cells(
+        self, branch: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, int, Axis, np.ndarray | None]]:
+        """Yield rows, column, axis and coordinates of each parameter in each branch."""
+        for b, by_axis in enumerate(self._branch_coordinates):
             rows = np.flatnonzero(branch == b)
-            for place, coordinates in allowed.items():
-                yield rows, self._offset + place, self._axes[place], coordinates
+            for index, coordinates in by_axis.items():
+                yield rows, self._offset + index, self._axes[index], coordinates
 
     def choices(self, branch: int, column: int) -> np.ndarray | None:
-        """Sorted coordinates a finite column may take in a branch; None if continuous or not active."""
-        return self._allowed[branch].get(column - self._offset)
+        """Sorted coordinates of a finite column in a branch; None if continuous or inactive."""
+        return self._branch_coordinates[branch].get(column - self._offset)
 
     def active(self, branch: int) -> np.ndarray:
-        """Columns of the parameters that the branch has."""
-        return np.array(sorted(self._allowed[branch]), dtype=int) + self._offset
+        """Columns of the parameters that a branch has."""
+        return np.array(sorted(self._branch_coordinates[branch]), dtype=int) + self._offset
 
     def branch_of(self, codes: np.ndarray) -> np.ndarray:
         """Index of each row's branch; (n, d) -> (n,)."""
@@ -193,27 +227,27 @@ class Space:
             return np.zeros(len(codes), dtype=int)
         return _cell(np.clip(codes[:, 0], 0, 1), len(self.branches))
 
-    def _branch_code(self, branch: Any) -> Any:
+    def _branch_code(self, branch: np.ndarray) -> np.ndarray:
         return (branch + 0.5) / len(self.branches)
 
-    def _idle_row(self) -> np.ndarray:
-        return np.where(self.categorical, INACTIVE, 0.5)
+    def _inactive_row(self) -> np.ndarray:
+        return np.where(self.categorical, INACTIVE_CATEGORY, 0.5)
 
-    # -- encode and decode ---------------------------------------------------------------------
+    # -- encode and decode -------------------------------------------------------------------------
 
     def encode(self, params: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> np.ndarray:
-        """Codes in [0, 1]: of one configuration, shape (d,), or of a sequence of them, (n, d)."""
+        """Encode one configuration, shape (d,), or a sequence of them, shape (n, d), in [0, 1]."""
         if isinstance(params, Mapping):
             return self.encode([params])[0]
-        codes = np.tile(self._idle_row(), (len(params), 1))
+        codes = np.tile(self._inactive_row(), (len(params), 1))
         branch = np.array([self._find_branch(configuration) for configuration in params], dtype=int)
         if self._offset:
             codes[:, 0] = self._branch_code(branch)
-        for b, places in enumerate(self._places):
+        for b, indices in enumerate(self._axis_indices):
             rows = np.flatnonzero(branch == b)
-            for name, place in places.items():
+            for name, index in indices.items():
                 values = [params[int(row)][name] for row in rows]
-                codes[rows, self._offset + place] = self._axes[place].encode(values)
+                codes[rows, self._offset + index] = self._axes[index].encode(values)
         return codes
 
     def _find_branch(self, params: Mapping[str, Any]) -> int:
@@ -225,58 +259,67 @@ class Space:
             )
         if len(fitting) == 1:
             return fitting[0]
-        known = {name: identity(value) for name, value in params.items()}
-        exact = (b for b in fitting if all(known[name] in own for name, own in self._listed[b].items()))
-        if (b := next(exact, None)) is not None and len(self._listed[b]) == len(params):
-            return b
-        return max(fitting, key=lambda b: self._fit(b, params, known))
+        keys = {name: identity(value) for name, value in params.items()}
+        for b in fitting:
+            listed = self._listed_values[b]
+            if all(keys[name] in values for name, values in listed.items()):
+                if len(listed) == len(params):
+                    return b
+                break
+        return max(fitting, key=lambda b: self._rate_fit(b, params, keys))
 
     @cached_property
-    def _listed(self) -> list[dict[str, frozenset]]:
-        """Identities of the values in the lists of each branch."""
+    def _listed_values(self) -> list[dict[str, frozenset]]:
+        """For each branch, name -> identities of the values in its list."""
         return [
-            {name: frozenset(map(identity, entry)) for name, entry in b.items() if _parsing.is_list(entry)}
-            for b in self.branches
+            {
+                name: frozenset(map(identity, entry))
+                for name, entry in branch.items()
+                if isinstance(entry, list)
+            }
+            for branch in self.branches
         ]
 
-    def _fit(self, b: int, params: Mapping[str, Any], known: Mapping[str, Any]) -> tuple[int, int]:
-        """How well a configuration fits a branch: minus what does not belong there, then what is its own."""
-        misfits = own = 0
+    def _rate_fit(
+        self, b: int, params: Mapping[str, Any], keys: Mapping[str, Any]
+    ) -> tuple[int, int]:
+        """Rate how a configuration fits a branch: (-number of misfits, number of exact values)."""
+        misfits = exact = 0
         for name, entry in self.branches[b].items():
-            value, axis = params[name], self._axes[self._places[b][name]]
-            if _parsing.is_list(entry):
-                belongs = known[name] in self._listed[b][name]
-                own += belongs
+            value, axis = params[name], self._axes[self._axis_indices[b][name]]
+            if isinstance(entry, list):
+                fits = keys[name] in self._listed_values[b][name]
+                exact += fits
             else:
                 low, high = entry.support()
-                right_type = isinstance(value, int) == hasattr(entry, "pmf")
-                belongs = right_type and is_number(value) and low <= value <= high
-                own += belongs and axis.decode(axis.encode([value])) == [value]
-            misfits += not belongs
-        return -misfits, own
+                has_type = isinstance(value, int) == hasattr(entry, "pmf")
+                fits = has_type and is_number(value) and low <= value <= high
+                exact += fits and axis.decode(axis.encode([value])) == [value]
+            misfits += not fits
+        return -misfits, exact
 
     def decode(self, codes: np.ndarray) -> Any:
-        """Configuration of one code, a dict, or of each row, a list of dicts; the nearest valid ones."""
+        """Decode one code to a dict, or each row to a list of dicts: the nearest configurations."""
         codes = np.asarray(codes, dtype=float)
         if codes.ndim == 1:
             return self.decode(codes[None])[0]
         codes, branch = self.snap(codes), self.branch_of(codes)
-        rows: list[dict[str, Any]] = [{} for _ in codes]
-        for b, places in enumerate(self._places):
-            own = np.flatnonzero(branch == b)
-            for name, place in places.items():
-                values = self._axes[place].decode(codes[own, self._offset + place])
-                for row, value in zip(own, values, strict=True):
-                    rows[row][name] = value
-        return rows
+        configurations: list[dict[str, Any]] = [{} for _ in codes]
+        for b, indices in enumerate(self._axis_indices):
+            rows = np.flatnonzero(branch == b)
+            for name, index in indices.items():
+                values = self._axes[index].decode(codes[rows, self._offset + index])
+                for row, value in zip(rows, values, strict=True):
+                    configurations[row][name] = value
+        return configurations
 
-    # -- other spaces --------------------------------------------------------------------------
+    # -- other spaces ------------------------------------------------------------------------------
 
     def describe(self) -> dict[str, Plain]:
-        """The space as plain data, for the record."""
+        """Describe the space as plain data, for the record."""
         return {
             "branches": [
-                {name: _parsing.describe_values(values) for name, values in branch.items()}
+                {name: describe_values(values) for name, values in branch.items()}
                 for branch in self.branches
             ],
             "canonical": dict(self.canonical),
@@ -284,8 +327,8 @@ class Space:
             "predictors": list(self.predictors),
         }
 
-    def encode_column(self, column: int, values: Iterable[Any]) -> np.ndarray:
-        """Coordinates of values from anywhere in one column; see `axis` for what is out of bounds."""
+    def encode_column(self, column: int, values: Iterable[object]) -> np.ndarray:
+        """Coordinates in one column of values that need not belong to the space (see `_axes`)."""
         return self._axes[column - self._offset].encode(list(values))
 
     def column_names(self) -> list[str | None]:
@@ -294,5 +337,5 @@ class Space:
 
 
 def _cell(u: np.ndarray, n: int) -> np.ndarray:
-    """Which of n equal parts of [0, 1] each u lies in."""
+    """Which of n equal parts of [0, 1] contains each u."""
     return np.minimum((u * n).astype(int), n - 1)

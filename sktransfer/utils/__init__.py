@@ -1,1 +1,1 @@
-"""Tools that know nothing of the other folders of this package."""
+"""Tools that do not depend on any other folder of the package."""

@@ -1,9 +1,10 @@
-"""A digest of what a value holds, the same in every process.
+"""Digests of the content of values, identical in every process.
 
-A library's functions and classes are known by their names, as in a pickle. Those of the user's own are known
-by their code: a scorer that was edited in a notebook is another scorer under the same name, and a lambda has
-no name. So are the functions of one's own that they call. Constants that code reads from its module or class,
-and what a function holds that cannot be pickled, are not seen.
+Functions and classes of a library are identified by their names, as in a pickle. Those of the user
+are identified by their code, because a scorer that was edited in a notebook keeps its name, and a
+lambda has none. The user's functions that they call are included. Two things are not included:
+constants that code reads from its module or class, and objects that a function holds and that
+cannot be pickled.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from typing import Any
 import numpy as np
 from joblib.hashing import NumpyHasher
 
-_STANDARD = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
-_INSTALLED = {"site-packages", "dist-packages"}
-_WRAPPED_AS = ("__func__", "__wrapped__", "func", "fget", "fset", "fn")  # methods, caches, properties, ...
-_known: dict[int, tuple[weakref.ref, str | None]] = {}
+_STANDARD_LIBRARY = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib")})
+_LIBRARY_FOLDERS = {"site-packages", "dist-packages"}
+_WRAPPED_ATTRIBUTES = ("__func__", "__wrapped__", "func", "fget", "fset", "fn")
+"""Attributes in which methods, caches, properties, ... hold the function that they wrap."""
+_cache: dict[int, tuple[weakref.ref, str | None]] = {}
 
 
 def hash_bytes(data: bytes | memoryview, size: int) -> bytes:
-    """The hash of some bytes, `size` bytes long: the one hash function of this package.
+    """Hash bytes to a digest of `size` bytes. This package uses no other hash function for bytes.
 
     >>> hash_bytes(b"a", 4).hex()
     'ca234c55'
@@ -38,180 +40,199 @@ def hash_bytes(data: bytes | memoryview, size: int) -> bytes:
     return hashlib.blake2b(data, digest_size=size).digest()
 
 
-def digest(value: Any, code: bool = False) -> str | None:
-    """Hash of a value's content; None if it cannot be seen (a lock, an open file).
+def digest(value: object, code: bool = False) -> str | None:
+    """Hash the content of a value; None if it cannot be pickled, such as a lock or an open file.
 
     Parameters
     ----------
     value : object
     code : bool
-        Whether the code of the user's own functions and classes counts. Otherwise only that of functions
-        without a name does.
+        Whether all functions and classes of the user are identified by their code. Otherwise only
+        functions without an importable name are.
 
     Examples
     --------
-    >>> digest(lambda x: x + 1) == digest(lambda x: x + 1), digest(lambda x: x + 1) == digest(lambda x: x + 2)
-    (True, False)
+    >>> digest(lambda x: x + 1) == digest(lambda x: x + 1)
+    True
+    >>> digest(lambda x: x + 1) == digest(lambda x: x + 2)
+    False
     """
     try:
         return _Hasher(code, []).hash(value)
-    except Exception:  # of anybody's __reduce__: what cannot be seen is never the same
+    except Exception:  # the user's __reduce__ can raise anything
         return None
 
 
-def kept_digest(value: Any) -> str | None:
-    """As `digest`, found again as long as the value is there: a fitted model takes its time."""
+def cached_digest(value: object) -> str | None:
+    """Return `digest(value)`, computed once in the life of the value: a fitted model takes long."""
     key = id(value)
-    reference, found = _known.get(key, (None, None))
+    reference, found = _cache.get(key, (None, None))
     if reference is None or reference() is not value:
         found = digest(value)
-        with suppress(TypeError):  # nothing weak can refer to it: it is small
-            _known[key] = weakref.ref(value, partial(_forget, key)), found
+        with suppress(TypeError):  # a type without weak references: such values are small
+            _cache[key] = weakref.ref(value, partial(_remove_from_cache, key)), found
     return found
 
 
-def _forget(key: int, _: Any) -> None:
-    _known.pop(key, None)
+def _remove_from_cache(key: int, _: object) -> None:
+    _cache.pop(key, None)
 
 
-def has_name(thing: Any) -> bool:
-    """Whether a function or class is what its module has under its name."""
-    found: Any = sys.modules.get(getattr(thing, "__module__", None) or "")
-    for part in getattr(thing, "__qualname__", "<none>").split("."):
+def has_importable_name(value: object) -> bool:
+    """Whether a function or class can be found in its module under its name."""
+    found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
+    for part in getattr(value, "__qualname__", "<none>").split("."):
         found = getattr(found, part, None)
-    return found is thing
+    return found is value
 
 
 class _Hasher(NumpyHasher):
-    """joblib's, but for code, and for sets, whose order differs from process to process.
+    """joblib's hasher, except for code and for sets, whose order differs between processes.
 
     Parameters
     ----------
     code : bool
         See `digest`.
-    met : list
-        Functions and classes that were met, filled here: a value speaks of them by their places. They
-        are hashed when the value is done, one after the other, because a chain of calls can be long.
+    found : list
+        Functions and classes that are identified by their code. Values refer to them by their
+        position in this list. They are hashed one after the other once the value itself is done,
+        because recursion would fail on long chains of calls.
     """
 
-    def __init__(self, code: bool, met: list):
+    def __init__(self, code: bool, found: list):
         super().__init__("md5", coerce_mmap=True)
-        self._code, self._met = code, met
+        self._code, self._found = code, found
 
-    def hash(self, obj: Any, return_digest: bool = True) -> str:
+    def hash(self, obj: object, return_digest: bool = True) -> str:
         self.dump(obj)
-        for thing in self._met:  # which grows
-            self.dump(self._function(thing) if isinstance(thing, FunctionType) else _class(thing))
-        return self._finished()
+        for each in self._found:  # the list grows meanwhile
+            is_function = isinstance(each, FunctionType)
+            self.dump(self._reduce_function(each) if is_function else _reduce_class(each))
+        return self._final_digest()
 
-    def _finished(self) -> str:
+    def _final_digest(self) -> str:
         self._hash.update(self.stream.getvalue())
         return self._hash.hexdigest()
 
-    def save(self, obj: Any) -> None:
+    def save(self, obj: object) -> None:
         if isinstance(obj, set | frozenset):
-            obj = type(obj).__name__, sorted(obj, key=lambda each: (type(each).__name__, repr(each)))
-        elif isinstance(obj, FunctionType | type) and self._by_code(obj):
-            place = next((i for i, each in enumerate(self._met) if each is obj), None)
-            if place is None:
-                place = len(self._met)
-                self._met.append(obj)
-            obj = "code", place
+            items = sorted(obj, key=lambda item: (type(item).__name__, repr(item)))
+            obj = type(obj).__name__, items
+        elif isinstance(obj, FunctionType | type) and self._is_identified_by_code(obj):
+            obj = "code", self._position(obj)
         elif isinstance(obj, np.ndarray) and obj.dtype == object:
-            obj = _texts(obj) or obj
+            obj = _join_texts(obj) or obj
         super().save(obj)
 
-    def _by_code(self, thing: Any) -> bool:
-        return _is_own(thing) if self._code else isinstance(thing, FunctionType) and not has_name(thing)
+    def _position(self, function: FunctionType | type) -> int:
+        for position, each in enumerate(self._found):
+            if each is function:
+                return position
+        self._found.append(function)
+        return len(self._found) - 1
 
-    def _function(self, function: FunctionType) -> tuple:
-        given = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-        held = [self._seen(value) for value in [*given, *_enclosed(function)]]
-        return "function", function.__qualname__, _code(function.__code__), held, [*_called(function)]
+    def _is_identified_by_code(self, function: FunctionType | type) -> bool:
+        if self._code:
+            return _is_user_code(function)
+        return isinstance(function, FunctionType) and not has_importable_name(function)
 
-    def _seen(self, value: Any) -> str:
-        """What a function holds; of what cannot be pickled, such as a lock, only what it is."""
-        inner = _Hasher(self._code, self._met)
+    def _reduce_function(self, function: FunctionType) -> tuple:
+        defaults = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+        held = [self._hash_held_value(value) for value in [*defaults, *_closure_values(function)]]
+        code, calls = _reduce_code(function.__code__), [*_find_user_code(function)]
+        return "function", function.__qualname__, code, held, calls
+
+    def _hash_held_value(self, value: object) -> str:
+        """Hash a value that a function holds; the name of its type if it cannot be pickled."""
+        inner = _Hasher(self._code, self._found)
         try:
             inner.dump(value)
-        except Exception:  # as above
+        except Exception:  # as in `digest`
             return type(value).__qualname__
-        return inner._finished()
+        return inner._final_digest()
 
 
-def _texts(array: np.ndarray) -> tuple | None:
-    """An array of texts, some of them missing, as few large pieces; None of an array of other things.
+def _join_texts(array: np.ndarray) -> tuple | None:
+    """Join an array of texts, some of which may be missing; None if it holds anything else.
 
-    One by one, the texts of a large table would take longer than a search among small ones.
+    Pickling the texts of a large table one by one would take longer than a search on small data.
     """
     items = array.ravel().tolist()
     texts = [x for x in items if type(x) is str]
-    missing = [(i, x is None) for i, x in enumerate(items) if x is None or (type(x) is float and x != x)]
+    missing = [
+        (i, x is None)
+        for i, x in enumerate(items)
+        if x is None or (type(x) is float and x != x)  # NaN
+    ]
     if not texts or len(texts) + len(missing) < len(items):
         return None
     lengths, text = np.array(list(map(len, texts))), "".join(texts).encode("utf-8", "surrogatepass")
     return "texts", array.shape, missing, lengths, text
 
 
-def _is_own(thing: Any) -> bool:
-    """Whether it is from no installed library."""
-    if isinstance(thing, ModuleType):
-        name, named = thing.__name__, True
+def _is_user_code(value: FunctionType | type | ModuleType) -> bool:
+    """Whether a function, class or module does not belong to an installed library."""
+    if isinstance(value, ModuleType):
+        name, is_importable = value.__name__, True
     else:
-        name, named = thing.__module__, has_name(thing)
-    file = getattr(sys.modules.get(name), "__file__", None)
-    if name == "__main__" or not named:
+        name, is_importable = value.__module__, has_importable_name(value)
+    if name == "__main__" or not is_importable:
         return True
-    return file is not None and not file.startswith(_STANDARD) and _INSTALLED.isdisjoint(Path(file).parts)
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None or file.startswith(_STANDARD_LIBRARY):
+        return False
+    return _LIBRARY_FOLDERS.isdisjoint(Path(file).parts)
 
 
-def _called(function: FunctionType) -> Iterator[Any]:
-    """Functions and classes of the user's own that a function speaks of."""
-    names = _names(function.__code__)
+def _find_user_code(function: FunctionType) -> Iterator[FunctionType | type]:
+    """Yield the user's functions and classes that the code of a function names."""
+    names = _global_names(function.__code__)
     for name in names:
         found = function.__globals__.get(name)
-        if isinstance(found, ModuleType) and _is_own(found):
-            yield from _own(vars(found).get(other) for other in names)
+        if isinstance(found, ModuleType) and _is_user_code(found):
+            yield from _select_user_code(vars(found).get(other) for other in names)
         else:
-            yield from _own([found])
+            yield from _select_user_code([found])
 
 
-def _own(things: Iterable[Any]) -> Iterator[Any]:
-    for thing in things:
-        yield from (each for each in _inside(thing) if _is_own(each))
+def _select_user_code(values: Iterable[object]) -> Iterator[FunctionType | type]:
+    for value in values:
+        yield from (each for each in _unwrap(value) if _is_user_code(each))
 
 
-def _inside(thing: Any) -> Iterator[Any]:
-    """A function or class, or the functions that it wraps."""
-    if isinstance(thing, FunctionType | type):
-        yield thing
-    elif thing is not None:
-        inner = [getattr(thing, name, None) for name in _WRAPPED_AS]
-        yield from (each for each in inner if isinstance(each, FunctionType))
+def _unwrap(value: object) -> Iterator[FunctionType | type]:
+    """Yield a function or class itself, or the functions that any other object wraps."""
+    if isinstance(value, FunctionType | type):
+        yield value
+    elif value is not None:
+        wrapped = [getattr(value, name, None) for name in _WRAPPED_ATTRIBUTES]
+        yield from (each for each in wrapped if isinstance(each, FunctionType))
 
 
-def _class(cls: type) -> tuple:
-    methods = [(name, [*_inside(value)]) for name, value in sorted(vars(cls).items()) if name != "__class__"]
-    return "class", cls.__qualname__, cls.__bases__, [part for part in methods if part[1]]
+def _reduce_class(cls: type) -> tuple:
+    attributes = sorted(vars(cls).items())
+    methods = [(name, [*_unwrap(value)]) for name, value in attributes if name != "__class__"]
+    return "class", cls.__qualname__, cls.__bases__, [method for method in methods if method[1]]
 
 
-def _code(code: CodeType) -> tuple:
-    constants = [_code(each) if isinstance(each, CodeType) else each for each in code.co_consts]
+def _reduce_code(code: CodeType) -> tuple:
+    constants = [_reduce_code(x) if isinstance(x, CodeType) else x for x in code.co_consts]
     arguments = code.co_flags, code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount
     return code.co_code, code.co_names, code.co_varnames, arguments, constants
 
 
-def _names(code: CodeType) -> list[str]:
-    """Everything global that the code, and code within it, speaks of."""
-    inner = [name for each in code.co_consts if isinstance(each, CodeType) for name in _names(each)]
+def _global_names(code: CodeType) -> list[str]:
+    """List the global names in the code and in the functions defined within it."""
+    inner = [n for x in code.co_consts if isinstance(x, CodeType) for n in _global_names(x)]
     return [*code.co_names, *inner]
 
 
-def _enclosed(function: FunctionType) -> Iterator[Any]:
-    """What a function has from around it, but what it changes itself, such as a counter."""
+def _closure_values(function: FunctionType) -> Iterator[object]:
+    """Yield the values of a closure, except for variables that the function assigns to."""
     code = function.__code__
-    changed = {step.argval for step in dis.get_instructions(code) if step.opname == "STORE_DEREF"}
+    steps = dis.get_instructions(code)
+    assigned = {step.argval for step in steps if step.opname == "STORE_DEREF"}
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):  # not assigned yet
-            if name not in changed:
+            if name not in assigned:
                 yield cell.cell_contents

@@ -1,4 +1,4 @@
-"""Scores of different tasks made comparable.
+"""Transform the scores of different tasks to comparable scales.
 
 Notation: z the scores of one task, shape (n,), to be maximized, NaN where a trial failed.
 """
@@ -10,12 +10,25 @@ from scipy.special import ndtri
 
 
 def standardize(z: np.ndarray) -> tuple[np.ndarray, float, float]:
-    """Zero mean and unit variance, with the mean and the scale (Yogatama & Mann, section 3.1).
+    """Scale to zero mean and unit variance; return the mean and the scale too.
 
-    A standard deviation of zero (one trial, or all equal) counts as 1. Failed trials count neither in
-    the mean nor in the scale; they come out one standard deviation below the worst success, so that a
-    model learns to stay away from them even where all successes are alike.
+    See Yogatama & Mann, section 3.1. A standard deviation of zero (one trial, or equal scores)
+    counts as 1. Failed trials affect neither the mean nor the scale. They are placed one standard
+    deviation below the worst success, so that a model learns to avoid them even where all
+    successes are equal.
 
+    Parameters
+    ----------
+    z : ndarray of shape (n,)
+
+    Returns
+    -------
+    standard : ndarray of shape (n,)
+    mean, scale : float
+        ``z = mean + scale * standard`` where z is finite.
+
+    Examples
+    --------
     >>> standardize(np.array([1.0, 2.0, 3.0]))[1:]
     (2.0, 0.816496580927726)
     >>> standardize(np.array([5.0, np.nan]))
@@ -26,17 +39,19 @@ def standardize(z: np.ndarray) -> tuple[np.ndarray, float, float]:
     if not ok.any():
         return np.full(len(z), -1.0), 0.0, 1.0
     mean, spread = float(z[ok].mean()), float(z[ok].std())
-    # Scores that differ in the last bits only are equal: dividing by rounding errors would invent a scale.
-    alike = spread <= max(1e-12 * abs(mean), 1e-300)
-    scale = 1.0 if alike else spread
-    standard = np.zeros(len(z)) if alike else (z - mean) / scale
+    # Scores that differ in the last bits only are equal: their scale would be a rounding error.
+    are_equal = spread <= max(1e-12 * abs(mean), 1e-300)
+    scale = 1.0 if are_equal else spread
+    standard = np.zeros(len(z)) if are_equal else (z - mean) / scale
     return np.where(ok, standard, standard[ok].min() - 1), mean, scale
 
 
 def clip_low_outliers(z: np.ndarray, reach: float = 2.0) -> np.ndarray:
-    """Pull scores far below the median up, to `reach` times the distance of the best from the median.
+    """Raise scores far below the median.
 
-    How bad the bad ones are is of no interest, but on their scale the differences at the top vanish.
+    The lowest score allowed lies `reach` times the distance between the best score and the median
+    below the median. It does not matter how bad the bad scores are, but on their scale the
+    differences between the good ones vanish.
 
     >>> clip_low_outliers(np.array([0.1, 0.80, 0.81, 0.82, 0.83])).round(2).tolist()
     [0.77, 0.8, 0.81, 0.82, 0.83]
@@ -44,35 +59,36 @@ def clip_low_outliers(z: np.ndarray, reach: float = 2.0) -> np.ndarray:
     z = np.asarray(z, dtype=float)
     ok = z[np.isfinite(z)]
     if not len(ok) or ok.max() == np.median(ok):
-        return z  # half of them are the best: there is nothing to measure "far" by
+        return z  # at least half of the scores are the best one: there is no distance to measure by
     median = np.median(ok)
     return np.maximum(z, median - reach * (ok.max() - median))  # NaN stays NaN
 
 
 def impute_failures(z: np.ndarray, usual: float = 1.0) -> np.ndarray:
-    """Scores with their floor raised, and failed trials one standard deviation below the worst success.
+    """Clip low outliers, and place failures one standard deviation below the worst success.
 
-    Where all successes are alike they have no such scale: `usual` is the deviation then.
+    If all successes are equal, `usual` is used in place of their standard deviation.
 
     >>> impute_failures(np.array([0.2, 0.4, np.nan])).round(2).tolist()
     [0.2, 0.4, 0.1]
     >>> impute_failures(np.array([0.2, np.nan]), usual=0.05).round(2).tolist()
     [0.2, 0.15]
     """
-    raised = clip_low_outliers(z)
-    standard, shift, scale = standardize(raised)
-    ok = np.isfinite(raised)
+    clipped = clip_low_outliers(z)
+    standard, shift, scale = standardize(clipped)
+    ok = np.isfinite(clipped)
     if ok.any() and np.ptp(standard[ok]) < 1e-6:
         scale = usual
-    return np.where(ok, raised, shift + scale * standard)
+    return np.where(ok, clipped, shift + scale * standard)
 
 
 def normal_scores(z: np.ndarray) -> np.ndarray:
-    """Normal scores: Phi^-1 of the empirical distribution (Salinas et al. 2020, section 4.1).
+    """Map scores to quantiles of the normal distribution (Salinas et al. 2020, section 4.1).
 
-    F(z) is the share of trials that are no better, so ties have one value; it is clipped to
-    [delta, 1 - delta], ``delta = 1 / (4 n^(1/4) sqrt(pi log n))``. Failed trials are tied below the worst
-    success. Where all are alike, one trial among them, nothing is known of their rank: all are 0, the middle.
+    The result is Phi^-1(F(z)), where F(z) is the share of trials with a score of at most z, so
+    tied scores get one value. F is clipped to [delta, 1 - delta] with ``delta = 1 / (4 n^(1/4)
+    sqrt(pi log n))``. Failed trials are tied below the worst success. If all scores are equal, or
+    there is only one, the ranks carry no information and all results are 0.
 
     >>> normal_scores(np.array([0.3, 0.1, 0.2])).round(2).tolist()
     [1.27, -0.43, 0.43]

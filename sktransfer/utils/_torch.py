@@ -1,6 +1,6 @@
-"""The one door to torch: imported on first use, float64 on the CPU, one thread, no global state kept.
+"""How this package uses torch: float64 on the CPU, on one thread, without changing global state.
 
-The matrices here are small: a second thread costs more than it brings, and would compete with the
+The matrices here are small. A second thread costs more than it gains, and it would compete with the
 workers that cross-validate.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,27 +15,32 @@ import torch
 from sktransfer.utils._threads import single_threaded
 
 
-def _limit_torch(undo: contextlib.ExitStack) -> None:
-    undo.callback(torch.set_num_threads, torch.get_num_threads())
+@contextlib.contextmanager
+def _limit_torch() -> Iterator[None]:
+    previous = torch.get_num_threads()
     torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(previous)
 
 
-single_threaded.add(_limit_torch)
+single_threaded.add_thread_limit(_limit_torch)
 
 
 @contextlib.contextmanager
 def torch_context() -> Iterator[None]:
-    """`single_threaded`, and torch's optimizers on the CPU."""
-    elsewhere = torch.get_default_device().type != "cpu"
-    with single_threaded, torch.device("cpu") if elsewhere else contextlib.nullcontext():
+    """Enter `single_threaded`, and create the tensors of torch's optimizers on the CPU."""
+    is_elsewhere = torch.get_default_device().type != "cpu"
+    with single_threaded, torch.device("cpu") if is_elsewhere else contextlib.nullcontext():
         yield
 
 
 def eye(n: int) -> torch.Tensor:
-    """The unit matrix, wherever the user's own tensors go."""
+    """Make a float64 identity matrix on the CPU, whatever the user's default device is."""
     return torch.eye(n, dtype=torch.float64, device="cpu")
 
 
-def tensor(array: Any) -> torch.Tensor:
-    """A float64 tensor on the CPU, sharing memory with the array where it can."""
+def tensor(array: object) -> torch.Tensor:
+    """Make a float64 tensor on the CPU that shares memory with the array where possible."""
     return torch.from_numpy(np.asarray(array, dtype=np.float64, order="C"))

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sktransfer import Archive, Space, Task, TransferSearchCV, Trial, profile, suggest
 from sktransfer.archive import RecordError, Starter
 from sktransfer.archive._starter import looks_standardized, pack
-from sktransfer.space._scaling import is_scaled
+from sktransfer.space._estimator_tree import is_scaled
 
 SPACE = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 1e1)}
 

@@ -21,7 +21,7 @@ from benchmarks.starter_scores import score_classifier, score_regressor
 from benchmarks.starter_spaces import Spec, specs
 from sktransfer import Archive, DatasetProfile, Space, Task, profile
 from sktransfer.archive import Starter
-from sktransfer.space._scaling import is_scaled
+from sktransfer.space._estimator_tree import is_scaled
 
 FEW = Numbers(shared=2, own=1, searched=3, further=1)
 

@@ -1,4 +1,4 @@
-"""`profile`: it never fails, it is the same everywhere, it recognizes shared rows, it gives no row away."""
+"""`profile` never fails, is reproducible, recognizes shared rows and reveals no row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 import tracemalloc
 import warnings
 from datetime import UTC, datetime
@@ -21,15 +20,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse, stats
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine, make_classification
+from sklearn.datasets import (
+    load_breast_cancer,
+    load_diabetes,
+    load_iris,
+    load_wine,
+    make_classification,
+)
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import KFold, cross_val_score
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.model_selection import KFold
 from sklearn.utils._mocking import MockDataFrame
 
-from sktransfer.dataset import _fingerprint as fp
-from sktransfer.dataset import _meta_features as mf
-from sktransfer.dataset._profile import DatasetProfile, profile
+from sktransfer.dataset import DatasetProfile, _fingerprint, _table, profile
+from sktransfer.dataset._meta_features import split_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = {"classification", "regression", "multilabel", "multioutput", "unsupervised"}
@@ -54,7 +57,7 @@ class Items:
 
 
 class Hostile(Items):
-    """Raises whenever it is looked at."""
+    """Raises whenever an item is read."""
 
     def __getitem__(self, i):
         raise RuntimeError("secret 4711")
@@ -146,7 +149,7 @@ TARGETS = {
 
 
 def check(p, n_rows):
-    """What holds of every profile."""
+    """Check what holds for every profile."""
     assert p.n_rows == n_rows and p.kind in KINDS
     assert all(type(value) is float and np.isfinite(value) for value in p.meta_features.values())
     assert p.fingerprint.dtype == np.uint64 and len(p.fingerprint) == min(p.n_distinct, 1024)
@@ -157,7 +160,7 @@ def check(p, n_rows):
 
 @pytest.mark.parametrize("keep", ["sketch", "sample"])
 @pytest.mark.parametrize("name", TABLES)
-def test_any_table(name, keep):
+def test_profile_reads_any_table(name, keep):
     X = TABLES[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -172,7 +175,7 @@ def test_any_table(name, keep):
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_any_target(name):
+def test_profile_reads_any_target(name):
     y, kind = TARGETS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -186,7 +189,7 @@ def test_any_target(name):
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_any_array(data):
+def test_profile_reads_any_array_without_modifying_it(data):
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=6))
     numbers = hnp.floating_dtypes() | hnp.integer_dtypes() | hnp.boolean_dtypes()
     kinds = numbers | hnp.unicode_string_dtypes() | hnp.datetime64_dtypes()
@@ -202,27 +205,29 @@ def test_any_array(data):
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_hardly_any_rows(n):
+def test_profile_of_one_to_three_rows(n):
     check(profile(MATRIX[:n], LABELS[:n]), n)
     check(profile(MATRIX[:n], MATRIX[:n, 0]), n)
 
 
-def test_fields_of_a_common_data_set():
+def test_profile_of_iris_is_correct_and_frozen():
     p = profile(*load_iris(return_X_y=True))
-    assert (p.kind, p.n_rows, p.n_features, p.n_classes, p.n_distinct) == ("classification", 150, 4, 3, 149)
+    assert (p.kind, p.n_rows, p.n_features) == ("classification", 150, 4)
+    assert (p.n_classes, p.n_distinct) == (3, 149)
     assert p.class_ratios == pytest.approx([1 / 3] * 3) and p.notes == () and p.sample is None
     with pytest.raises(AttributeError):
         p.kind = "regression"
 
 
-def test_many_classes_and_whole_amounts():
+def test_integer_targets_are_classes_unless_they_hardly_repeat():
     p = profile(np.arange(600.0)[:, None], np.r_[np.arange(60).repeat(9), np.zeros(60)])
     assert p.n_classes == 60 and len(p.class_ratios) == 50
     assert p.class_ratios[0] == pytest.approx(69 / 600) == max(p.class_ratios)
-    assert profile(*load_diabetes(return_X_y=True)).kind == "regression"  # whole numbers, hardly repeated
+    whole_amounts = load_diabetes(return_X_y=True)
+    assert profile(*whole_amounts).kind == "regression"
 
 
-def test_notes_say_what_is_not_seen():
+def test_notes_list_what_could_not_be_profiled():
     def notes(X, y=None):
         return " ".join(profile(X, y).notes)
 
@@ -233,29 +238,31 @@ def test_notes_say_what_is_not_seen():
     assert "no landmark" in notes(MATRIX, np.zeros(40, dtype=int))
     assert "RuntimeError" in notes(TABLES["hostile"]) and "4711" not in notes(TABLES["hostile"])
     assert "fingerprint" in notes(TABLES["objects"]) and "read y" in notes(MATRIX, [[1], [1, 2]])
-    assert profile(Items(range(fp.MAX_FOREIGN + 1))).n_rows == fp.MAX_FOREIGN + 1
-    assert "cannot be read" in notes(Items(range(fp.MAX_FOREIGN + 1)))
+    assert profile(Items(range(_table.MAX_ITEMS + 1))).n_rows == _table.MAX_ITEMS + 1
+    assert "cannot be read" in notes(Items(range(_table.MAX_ITEMS + 1)))
 
 
-def test_a_part_that_breaks_costs_only_itself(monkeypatch):
+def test_failing_part_leaves_the_other_parts_intact(monkeypatch):
     def broken(*args):
         raise ZeroDivisionError
 
     monkeypatch.setattr("sktransfer.dataset._meta_features.column_pairs", broken)
-    monkeypatch.setattr("sktransfer.dataset._meta_features._nearest", broken)
+    monkeypatch.setattr("sktransfer.dataset._meta_features._predict_nearest", broken)
     p = profile(MATRIX, LABELS)
-    assert not [name for name in p.meta_features if name.startswith(("correlation", "landmark_nearest"))]
+    assert not [
+        name for name in p.meta_features if name.startswith(("correlation", "landmark_nearest"))
+    ]
     assert {"skewness_mean", "components_95", "landmark_tree"} <= set(p.meta_features)
     assert sum("ZeroDivisionError" in note for note in p.notes) == 2 and p.n_distinct == 40
 
 
 @pytest.mark.parametrize("keep", ["rows", None, ""])
-def test_keep_is_checked(keep):
+def test_invalid_keep_raises(keep):
     with pytest.raises(ValueError, match="keep must be 'sketch' or 'sample'"):
         profile(MATRIX, keep=keep)
 
 
-def test_nothing_is_modified_nor_drawn():
+def test_profile_leaves_data_and_global_random_state_unchanged():
     X, y, holes = mixed_frame(), pd.Series(LABELS), HOLES.copy()
     unsorted = sparse.csr_matrix(([1.0, 2.0, 3.0], [1, 0, 1], [0, 3, 3]), shape=(2, 2))
     state = np.random.get_state()[1].copy()  # noqa: NPY002
@@ -267,7 +274,13 @@ def test_nothing_is_modified_nor_drawn():
     np.testing.assert_array_equal(np.random.get_state()[1], state)  # noqa: NPY002
 
 
-# --- the fingerprint -------------------------------------------------------------------------------
+# -- the fingerprint -------------------------------------------------------------------------------
+
+
+def to_coo_with_duplicate(X):
+    """A COO matrix in which cell (0, 0) has a second entry, a zero."""
+    i, j = (index.ravel() for index in np.indices(X.shape))
+    return sparse.coo_matrix((np.r_[X.ravel(), 0.0], (np.r_[i, 0], np.r_[j, 0])), X.shape)
 
 
 @pytest.mark.parametrize(
@@ -289,18 +302,17 @@ def test_nothing_is_modified_nor_drawn():
         lambda X: pd.DataFrame(X).astype(pd.SparseDtype(float, 0.0)),
         lambda X: X.reshape(40, 5, 1),
         lambda X: Items(X.tolist()),
-        lambda X: sparse.coo_matrix((np.r_[X.ravel(), 0.0], (np.r_[np.indices(X.shape)[0].ravel(), 0],
-                                     np.r_[np.indices(X.shape)[1].ravel(), 0])), X.shape),
+        to_coo_with_duplicate,
     ],
-)  # fmt: skip
-def test_same_rows_in_any_container(convert):
+)
+def test_fingerprint_does_not_depend_on_the_container(convert):
     expected, p = profile(NUMBERS), profile(convert(NUMBERS))
     np.testing.assert_array_equal(p.fingerprint, expected.fingerprint)
     np.testing.assert_array_equal(p.ordered_fingerprint, expected.ordered_fingerprint)
     assert p.n_distinct == expected.n_distinct
 
 
-def test_polars_agrees_with_pandas():
+def test_polars_and_pandas_have_the_same_profile():
     pl = pytest.importorskip("polars")
     frame = mixed_frame().drop(columns=[("a", "b"), "zone"])
     other = pl.DataFrame({str(name): frame[name].to_list() for name in frame}, strict=False)
@@ -311,23 +323,25 @@ def test_polars_agrees_with_pandas():
     assert profile(other, other["town"]).class_ratios == profile(frame, frame["town"]).class_ratios
 
 
-def test_mixed_cells_agree():
+def test_frame_and_list_of_mixed_cells_have_the_same_fingerprint():
     frame = mixed_frame()
     np.testing.assert_array_equal(
         profile(frame).fingerprint, profile(frame.astype(object).to_numpy().tolist()).fingerprint
     )
     moment = datetime(2020, 1, 1, tzinfo=UTC)
-    assert fp.as_number(moment) == fp.as_number(np.datetime64("2020-01-01")) == 1577836800e6
+    assert _table.as_number(moment) == _table.as_number(np.datetime64("2020-01-01")) == 1577836800e6
 
 
-def test_order_of_rows_and_columns_does_not_matter():
+def test_fingerprint_ignores_order_of_rows_and_columns():
     rows, columns = RNG.permutation(40), RNG.permutation(5)
     for X in (MATRIX, HOLES, NUMBERS):
-        np.testing.assert_array_equal(profile(X).fingerprint, profile(X[rows][:, columns]).fingerprint)
+        np.testing.assert_array_equal(
+            profile(X).fingerprint, profile(X[rows][:, columns]).fingerprint
+        )
     assert profile(MATRIX).overlap(profile(MATRIX[rows][:, columns])) == 1.0
 
 
-def test_missing_is_missing():
+def test_fingerprint_ignores_how_missing_values_are_stored():
     other = HOLES.copy()
     other.view(np.uint64)[np.isnan(HOLES)] |= np.uint64(1 << 63 | 5)  # a NaN with other bits
     expected = profile(HOLES).fingerprint
@@ -335,27 +349,29 @@ def test_missing_is_missing():
         np.testing.assert_array_equal(profile(X).fingerprint, expected)
 
 
-def test_every_cell_counts():
+def test_fingerprint_detects_a_change_of_any_cell():
     for i, j in ((0, 0), (17, 3), (39, 4)):
         X = MATRIX.copy()
         X[i, j] = np.nextafter(X[i, j], 9)
         assert len(np.intersect1d(profile(X).fingerprint, profile(MATRIX).fingerprint)) == 39
 
 
-def test_blocks_do_not_show(monkeypatch):
+def test_fingerprint_does_not_depend_on_block_size(monkeypatch):
     tables = [NUMBERS, sparse.csr_matrix(NUMBERS), mixed_frame(), rbf_kernel(MATRIX)]
     expected = [profile(X).fingerprint for X in tables]
-    monkeypatch.setattr(fp, "BLOCK", 7)
+    monkeypatch.setattr(_fingerprint, "BLOCK_CELLS", 7)
+    monkeypatch.setattr(_table, "BLOCK_CELLS", 7)
     for X, fingerprint in zip(tables, expected, strict=True):
         np.testing.assert_array_equal(profile(X).fingerprint, fingerprint)
 
 
 PROFILES = """
 import json
-from sktransfer.dataset._profile import profile
+from sktransfer.dataset import profile
 rows = [[i / 7, f"name {i}", None] for i in range(30)]
 dicts = [{"a": i, "b": {i, "x", "y", "z"}} for i in range(9)]
-profiles = profile(rows, [f"class {i % 2}" for i in range(30)]), profile(dicts), profile(rows, keep="sample")
+labels = [f"class {i % 2}" for i in range(30)]
+profiles = profile(rows, labels), profile(dicts), profile(rows, keep="sample")
 found = json.dumps([p.to_dict() for p in profiles])
 """
 NO_PANDAS = """
@@ -369,7 +385,7 @@ sys.path.insert(0, sys.argv[1])
 """
 
 
-def test_same_in_another_process_that_has_no_pandas():
+def test_profile_is_the_same_in_a_process_without_pandas():
     command = [sys.executable, "-c", NO_PANDAS + PROFILES + "print(found)", str(ROOT)]
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     run = subprocess.run(command, env=environment, capture_output=True, check=True)
@@ -378,19 +394,19 @@ def test_same_in_another_process_that_has_no_pandas():
     assert run.stdout.decode().strip() == here["found"]
 
 
-def test_the_hash_is_pinned():
-    """Records on disk hold these numbers: a change here makes old archives blind to shared rows."""
+def test_fingerprint_values_are_frozen():
+    """Records on disk hold these numbers: after a change, rows shared with them go undetected."""
     p = profile([[1.5, 0.0, "Oslo"], [np.nan, -2, "Rome"]])
     assert p.fingerprint.tolist() == [3134121981400440308, 7368780045403046151]
     assert p.ordered_fingerprint.tolist() == [3300416403817302278, 6218881228083635189]
 
 
-# --- overlap ---------------------------------------------------------------------------------------
+# -- overlap ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.8, 1.0])
 @pytest.mark.parametrize(("n_a", "n_b"), [(5000, 5000), (5000, 20_000), (900, 5000)])
-def test_overlap_is_estimated(share, n_a, n_b):
+def test_overlap_estimates_the_shared_fraction(share, n_a, n_b):
     for seed in range(3):
         rows = np.random.default_rng(seed).normal(size=(n_a + n_b, 3))
         start = n_a - int(share * n_a)
@@ -406,7 +422,7 @@ def test_overlap_of_small_sets_is_exact(a, b):
     assert x.overlap(y) == y.overlap(x) == expected
 
 
-def test_overlap_of_folds_and_of_strangers():
+def test_overlap_of_folds_is_large_and_of_unrelated_data_zero():
     X = load_iris().data
     folds = [profile(X[train]) for train, _ in KFold(5, shuffle=True, random_state=0).split(X)]
     assert min(a.overlap(b) for a in folds for b in folds) > 0.5
@@ -415,7 +431,7 @@ def test_overlap_of_folds_and_of_strangers():
     assert [a.overlap(b) for a in strangers for b in strangers if a is not b] == [0.0] * 20
 
 
-def test_overlap_of_texts_and_kernels():
+def test_overlap_recognizes_texts_and_kernels():
     texts = [f"text number {i}" for i in range(100)]
     assert profile(texts[:60]).overlap(profile(np.array(texts[30:], dtype=object))) == 0.5
     kernel, other = rbf_kernel(RNG.normal(size=(90, 4))), rbf_kernel(RNG.normal(size=(90, 4)))
@@ -425,32 +441,43 @@ def test_overlap_of_texts_and_kernels():
         assert profile(whole).overlap(profile(part)) > 0.95
         assert profile(whole).overlap(profile(sparse.coo_matrix(part))) > 0.95
     assert profile(other).overlap(profile(part)) == 0.0
-    holey = np.where(kernel > 0.1, kernel, 0.0)[:30, :30]  # few enough for all cells to be in the sketch
-    np.testing.assert_array_equal(profile(holey).fingerprint, profile(sparse.csr_matrix(holey)).fingerprint)
+    # A kernel that is small enough for all cells to be in the fingerprint.
+    holey = np.where(kernel > 0.1, kernel, 0.0)[:30, :30]
+    np.testing.assert_array_equal(
+        profile(holey).fingerprint, profile(sparse.csr_matrix(holey)).fingerprint
+    )
 
 
-def test_strangers_made_of_small_whole_numbers():
-    """Without the order of columns a row of zeros and ones is only a count, and all such data look alike."""
+def test_overlap_of_unrelated_small_integers_is_small():
+    """Without the order of columns, a row of zeros and ones is only a count of ones."""
     rng = np.random.default_rng(0)
     for draw in (lambda: rng.integers(0, 2, (2000, 60)), lambda: rng.poisson(0.3, (2000, 80))):
         X, other = draw(), draw()
         assert profile(X).overlap(profile(sparse.csr_matrix(other))) < 0.05
-        assert profile(X[:1500]).overlap(profile(sparse.csr_matrix(X[500:]))) == pytest.approx(2 / 3, abs=0.1)
+        assert profile(X[:1500]).overlap(profile(sparse.csr_matrix(X[500:]))) == pytest.approx(
+            2 / 3, abs=0.1
+        )
 
 
-def test_overlap_without_a_fingerprint():
+def test_overlap_without_a_fingerprint_is_zero():
     blank = DatasetProfile("regression", 10)
-    assert blank.overlap(profile(MATRIX)) == profile(MATRIX).overlap(blank) == blank.overlap(blank) == 0.0
+    assert blank.overlap(profile(MATRIX)) == profile(MATRIX).overlap(blank) == 0.0
+    assert blank.overlap(blank) == 0.0
     older = profile(NUMBERS[:, :2]).to_dict()
     del older["ordered_fingerprint"], older["n_ordered"]
     assert DatasetProfile.from_dict(older).overlap(profile(NUMBERS[:, :2])) == 1.0
 
 
-# --- records ---------------------------------------------------------------------------------------
+# -- records ---------------------------------------------------------------------------------------
 
 
-def test_round_trip():
-    for keep, y in (("sketch", LABELS), ("sample", LABELS), ("sample", None), ("sample", MATRIX[:, :2])):
+def test_profile_survives_to_dict_and_from_dict():
+    for keep, y in (
+        ("sketch", LABELS),
+        ("sample", LABELS),
+        ("sample", None),
+        ("sample", MATRIX[:, :2]),
+    ):
         p = profile(MATRIX, y, keep=keep)
         again = DatasetProfile.from_dict(json.loads(json.dumps({**p.to_dict(), "unknown": 1})))
         assert again.to_dict() == p.to_dict()
@@ -466,20 +493,21 @@ def leaves(plain):
     return [leaf for part in plain for leaf in leaves(part)] if isinstance(plain, list) else [plain]
 
 
-def test_no_row_is_kept_unless_asked():
+def test_profile_stores_rows_only_with_keep_sample():
     X = mixed_frame()
     X["amount"], X["town"] = np.arange(40) * 1.7320508 + 4711.25, [f"secret {i}" for i in range(40)]
     kept = leaves(profile(X, X["amount"]).to_dict())
     assert not set(X["amount"]) & set(kept) and "secret" not in str(kept)
     assert set(X["amount"]) <= set(leaves(profile(X, X["amount"], keep="sample").to_dict()))
-    # A hash of one column alone must not be a mere scrambling of its bits, which could be undone.
+    # The hash of a single column must not be an invertible function of its bits.
     column = profile(X[["amount"]]).fingerprint
     bits = X["amount"].to_numpy().view(np.uint64)
-    assert not set(fp._mix(fp._mix(bits.copy()))) & set(column)
-    assert not set(fp._mix(fp._mix(bits.copy()) + np.uint64(0x9E3779B97F4A7C15))) & set(column)
+    mixed = _fingerprint._mix(bits.copy())
+    assert not set(_fingerprint._mix(mixed.copy())) & set(column)
+    assert not set(_fingerprint._mix(mixed + np.uint64(0x9E3779B97F4A7C15))) & set(column)
 
 
-def test_sample_is_small_complete_and_paired():
+def test_sample_is_bounded_complete_and_aligned_with_y():
     X = np.arange(3000.0)[:, None] + np.arange(300) / 1000
     X[5::7, 3] = np.nan
     sample = profile(X, np.floor(X[:, 0]), keep="sample").sample
@@ -487,11 +515,12 @@ def test_sample_is_small_complete_and_paired():
     np.testing.assert_array_equal(np.floor(sample["X"][:, 0]), sample["y"])
 
 
-# --- meta-features ---------------------------------------------------------------------------------
+# -- meta-features ---------------------------------------------------------------------------------
 
 
-def test_meta_features_are_right():
-    X = np.column_stack([MATRIX, MATRIX[:, 0] * 2, np.ones(40)])  # two columns alike, one constant
+def test_meta_features_match_scipy():
+    # Two columns are proportional, one is constant.
+    X = np.column_stack([MATRIX, MATRIX[:, 0] * 2, np.ones(40)])
     found = profile(X, LABELS == 0).meta_features
     skewness, kurtosis = stats.skew(X[:, :6]), stats.kurtosis(X[:, :6])
     assert found["skewness_min"] == pytest.approx(skewness.min())
@@ -500,14 +529,17 @@ def test_meta_features_are_right():
     assert found["correlation_max"] == pytest.approx(1.0)
     assert found["correlation_mean"] == pytest.approx(np.corrcoef(X[:, :6].T)[pairs].mean())
     covariance = np.cov(X[:, :6].T, bias=True)[pairs]
-    assert found["covariance_min"] == pytest.approx((np.sign(covariance) * np.log1p(abs(covariance))).min())
+    assert found["covariance_min"] == pytest.approx(
+        (np.sign(covariance) * np.log1p(abs(covariance))).min()
+    )
     assert found["components_95"] == pytest.approx(5 / 6)
-    assert found["log_rows"] == pytest.approx(np.log(40)) and found["log_columns"] == pytest.approx(np.log(7))
+    assert found["log_rows"] == pytest.approx(np.log(40))
+    assert found["log_columns"] == pytest.approx(np.log(7))
     assert (found["class_ratio_min"], found["class_ratio_max"]) == pytest.approx((14 / 40, 26 / 40))
     assert found["class_entropy"] == pytest.approx(stats.entropy([14, 26], base=2))
 
 
-def test_meta_features_of_other_targets_and_cells():
+def test_meta_features_of_regression_missing_cells_texts_and_kernels():
     t = MATRIX[:, 0] * 1e6
     found = profile(HOLES, t).meta_features
     unit = (t - t.min()) / np.ptp(t)
@@ -523,7 +555,7 @@ def test_meta_features_of_other_targets_and_cells():
     }
 
 
-def test_landmarks_react():
+def test_landmarks_separate_signal_from_noise():
     X, y = make_classification(400, 6, n_redundant=0, class_sep=2.0, random_state=0)
     shuffled = np.random.default_rng(0).permutation(y)
     good, bad = profile(X, y).meta_features, profile(X, shuffled).meta_features
@@ -537,15 +569,16 @@ def test_landmarks_react():
     assert good["landmark_linear"] > 0.99
 
 
-def test_landmark_of_the_majority_class_is_zero():
+def test_landmark_no_better_than_the_majority_class_scores_zero():
     y = (np.arange(300) % 10 == 0).astype(int)
     found = profile(np.random.default_rng(0).normal(size=(300, 3)), y).meta_features
-    assert found["landmark_linear"] == pytest.approx(0.0, abs=0.05)  # though it is right 9 times in 10
+    # The model is right in 9 of 10 rows.
+    assert found["landmark_linear"] == pytest.approx(0.0, abs=0.05)
 
 
-def test_landmarks_see_rare_classes_and_rare_columns():
+def test_landmarks_use_rare_classes_and_the_fullest_columns():
     classes = np.arange(60) % 20
-    train, test = mf.split(np.random.default_rng(0).random((60, 3)), classes, True)
+    train, test = split_rows(np.random.default_rng(0).random((60, 3)), classes, True)
     assert sorted([*train, *test]) == list(range(60)) and sorted(classes[test]) == list(range(20))
     X = sparse.random(300, 4000, density=1e-4, format="lil", random_state=0)
     y = np.arange(300) % 2
@@ -554,7 +587,7 @@ def test_landmarks_see_rare_classes_and_rare_columns():
     assert found["landmark_tree"] == 1.0  # the one full column is among the chosen
 
 
-def test_meta_features_at_the_edges():
+def test_meta_features_are_stable_under_sign_and_huge_values():
     X = RNG.exponential(size=(60, 1))
     up, down = profile(X).meta_features, profile(-X).meta_features
     assert up["skewness_mean"] == pytest.approx(-down["skewness_mean"])
@@ -565,7 +598,7 @@ def test_meta_features_at_the_edges():
     assert profile(many, many[:, 0]).meta_features == profile(many.copy(), many[:, 0]).meta_features
 
 
-def test_order_of_rows_does_not_matter():
+def test_meta_features_ignore_order_of_rows():
     X, y = load_wine(return_X_y=True)
     order = np.random.default_rng(0).permutation(len(X))
     for target in (y, X[:, 0] + 0.5):
@@ -575,39 +608,21 @@ def test_order_of_rows_does_not_matter():
         assert [a[name] for name in stable] == pytest.approx([b[name] for name in stable], abs=1e-9)
 
 
-# --- cost ------------------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------------------
 
 
-def seconds(call):
-    times = []
-    for _ in range(3):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return min(times)
-
-
-def test_cheaper_than_a_cross_validation():
-    X, y = make_classification(1000, 20, random_state=0)
-    profile(X, y)
-    ours = seconds(lambda: profile(X, y))
-    assert ours < 1.5 * seconds(lambda: cross_val_score(DecisionTreeClassifier(), X, y, cv=5))
-
-
-def test_a_million_rows():
+def test_profile_of_a_million_rows_needs_no_float_copy():
     X = np.random.default_rng(0).normal(size=(1_000_000, 20)).astype(np.float32)
     tracemalloc.start()
-    start = time.perf_counter()
     p = profile(X, X[:, 0] > 0)
-    took = time.perf_counter() - start
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 100e6 < 8 * X.size  # bytes: never a float copy of X
-    assert p.n_distinct > 999_000 and p.overlap(profile(X[:200_000])) == pytest.approx(1.0, abs=0.1)
-    assert took < 20 * seconds(lambda: np.sort(X[:, 0]) + np.sin(X).sum(axis=1))
+    assert peak < 100e6 < 8 * X.size  # bytes
+    assert p.n_distinct > 999_000
+    assert p.overlap(profile(X[:200_000])) == pytest.approx(1.0, abs=0.1)
 
 
-def test_long_texts_are_not_padded():
+def test_profile_does_not_pad_long_texts():
     texts = [["a", 1]] * 5000 + [["b" * 20_000, 2]]
     for X in (texts, [text for text, _ in texts]):
         tracemalloc.start()
@@ -617,7 +632,7 @@ def test_long_texts_are_not_padded():
         assert peak < 20e6 and p.n_distinct == 2
 
 
-def test_wide_images_are_not_copied():
+def test_profile_does_not_copy_images():
     X = np.zeros((1200, 64, 64, 3), dtype=np.uint8)
     X[:, 5, 5] = np.arange(1200)[:, None] % 251
     tracemalloc.start()

@@ -1,4 +1,4 @@
-"""The sketch: the same everywhere, blind to what must not matter, and small."""
+"""The sketch is reproducible, small, and invariant under order and units."""
 
 import pickle
 import subprocess
@@ -10,7 +10,13 @@ import pytest
 from sktransfer import profile
 from sktransfer.dataset._sketch import MIN_ROWS, SKETCH_FORMAT, random_features
 
-FROZEN = [3.8728370891496415, 74.65202487847955, 5.349328911039949, 63.83953871680786, 200.60498250370625]
+FROZEN = [
+    3.8728370891496415,
+    74.65202487847955,
+    5.349328911039949,
+    63.83953871680786,
+    200.60498250370625,
+]
 PROGRAM = """
 import numpy as np
 from sktransfer import profile
@@ -32,22 +38,24 @@ def numbers(X, y=None):
     return np.array(sketch["pairs"] + sketch["kernels"])
 
 
-def test_the_same_sketch_in_two_processes():
+def test_sketch_is_the_same_in_two_processes():
     runs = [
-        subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+        ).stdout
         for _ in range(2)
     ]
     assert runs[0] == runs[1]
     assert "pairs" in runs[0]
 
 
-def test_the_random_features_are_frozen():
+def test_random_features_are_frozen():
     w, v, b = random_features()
     sums = [w.sum(), np.abs(w).sum(), v.sum(), np.abs(v).sum(), b.sum()]
     np.testing.assert_allclose(sums, FROZEN, rtol=1e-10)
 
 
-def test_order_of_rows_columns_and_labels_and_units_do_not_matter():
+def test_sketch_ignores_order_of_rows_columns_and_labels_and_units():
     X, y = data()
     rng = np.random.default_rng(1)
     rows, columns = rng.permutation(len(X)), rng.permutation(X.shape[1])
@@ -62,23 +70,23 @@ def test_order_of_rows_columns_and_labels_and_units_do_not_matter():
         np.testing.assert_allclose(other, same, atol=3e-5)  # rounded to 5 digits
 
 
-def test_order_of_regression_rows_and_units_of_the_target_do_not_matter():
+def test_sketch_ignores_order_of_rows_and_units_of_a_regression_target():
     X, _ = data()
     y = X[:, 0] ** 2
     rows = np.random.default_rng(1).permutation(len(X))
     np.testing.assert_allclose(numbers(X[rows], 1e5 * y[rows] - 7), numbers(X, y), atol=3e-5)
 
 
-def test_noise_and_dependence_show():
+def test_sketch_separates_dependence_from_noise():
     X, y = data(400)
     shuffled = np.random.default_rng(0).permutation(y)
     again = data(400, seed=5)
-    near = slice(-22, -11)  # how alike the targets of near rows are, by width of the kernel
+    near = slice(-22, -11)  # similarity of the targets of neighboring rows, by width of the kernel
     apart = np.abs(numbers(X, y) - numbers(X, shuffled))[near].sum()
     assert apart > 3 * np.abs(numbers(X, y) - numbers(*again))[near].sum()
 
 
-def test_it_is_small_and_no_row_stands_out():
+def test_sketch_is_small_and_hardly_depends_on_one_row():
     X, y = data(1000, 50)
     sketch = profile(X, y).sketch
     assert sketch["format"] == SKETCH_FORMAT
@@ -88,7 +96,7 @@ def test_it_is_small_and_no_row_stands_out():
     assert np.abs(numbers(X2, y) - numbers(X, y)).max() < 0.02
 
 
-def test_too_few_rows_leave_no_sketch():
+def test_too_few_rows_have_no_sketch():
     X, y = data(MIN_ROWS - 1)
     assert profile(X, y).sketch is None
 
@@ -101,7 +109,7 @@ def test_too_few_rows_leave_no_sketch():
         (np.full((30, 2), np.nan), [0, 1] * 15),
     ],
 )
-def test_where_there_is_nothing_to_see_there_is_no_sketch(X, y):
+def test_text_and_constant_columns_have_no_sketch(X, y):
     assert profile(X, y).sketch is None
 
 
@@ -117,11 +125,11 @@ def test_where_there_is_nothing_to_see_there_is_no_sketch(X, y):
         (data()[0] * 1e300, data()[0][:, 0] * 1e300),
     ],
 )
-def test_odd_data_give_finite_numbers(X, y):
+def test_sketch_of_unusual_data_is_finite(X, y):
     assert np.isfinite(numbers(X, y)).all()
 
 
-def test_a_sketch_survives_the_record():
+def test_sketch_survives_to_dict_and_from_dict():
     from sktransfer import DatasetProfile
 
     found = profile(*data())

@@ -150,7 +150,7 @@ def test_the_first_proposal_waits_for_no_second_thread(archive, monkeypatch):
 
         return call
 
-    monkeypatch.setattr(_sketch, "_kernels", noted(_sketch._kernels))
+    monkeypatch.setattr(_sketch, "_kernel_means", noted(_sketch._kernel_means))
     monkeypatch.setattr(TransferOptimizer, "_propose_one", noted(TransferOptimizer._propose_one))
     with threadpool_limits(2, user_api="blas"):
         search(archive, "auto")

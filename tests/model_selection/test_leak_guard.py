@@ -136,7 +136,7 @@ def test_strangers_are_strangers():
 
 
 def test_large_tables_are_compared_by_rows_alone(monkeypatch):
-    monkeypatch.setattr("sktransfer.dataset._column_shapes.MAX_CELLS", 100)
+    monkeypatch.setattr("sktransfer.dataset._fingerprint.MAX_SHAPE_CELLS", 100)
     assert not len(profile(X).column_fingerprint)
     assert profile(X).overlap(profile(X * 2)) == 0.0
     assert profile(X).overlap(profile(X)) == 1.0
