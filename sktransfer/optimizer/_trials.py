@@ -15,7 +15,7 @@ from sktransfer.task import Trial
 from sktransfer.utils._values import params_identity
 
 MAX_DISTANCE = 10.0
-"""In widths of the space. Codes farther outside are moved here; some users write 1e200 for no limit."""
+"""In widths of the space. Codes farther outside are moved here: some write 1e200 for no limit."""
 
 MAX_SCORE = 1e100  # the square of a larger number may overflow
 
