@@ -1,33 +1,50 @@
 """Hyperparameter search that learns from every search before it."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sktransfer.archive import Archive
+    from sktransfer.dataset import DatasetProfile, profile
+    from sktransfer.model_selection import TransferSearchCV, suggest, suggest_space
+    from sktransfer.optimizer import Suggestion, TransferOptimizer
+    from sktransfer.space import Space
+    from sktransfer.task import Task, Trial
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "Archive": "archive",
-    "DatasetProfile": "dataset",
-    "Space": "space",
-    "Suggestion": "optimizer",
-    "Task": "task",
-    "TransferOptimizer": "optimizer",
-    "TransferSearchCV": "model_selection",
-    "Trial": "task",
-    "profile": "dataset",
-    "suggest": "model_selection",
-    "suggest_space": "model_selection",
-}
+__all__ = [
+    "Archive",
+    "DatasetProfile",
+    "Space",
+    "Suggestion",
+    "Task",
+    "TransferOptimizer",
+    "TransferSearchCV",
+    "Trial",
+    "profile",
+    "suggest",
+    "suggest_space",
+]
 
-__all__ = [*_HOMES]
+_FOLDERS = {
+    "archive": ["Archive"],
+    "dataset": ["DatasetProfile", "profile"],
+    "model_selection": ["TransferSearchCV", "suggest", "suggest_space"],
+    "optimizer": ["Suggestion", "TransferOptimizer"],
+    "space": ["Space"],
+    "task": ["Task", "Trial"],
+}
+_FOLDER_OF = {name: folder for folder, names in _FOLDERS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    """Import a public name when it is first used, so that `import sktransfer` takes no time."""
+    if name not in _FOLDER_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"sktransfer.{_HOMES[name]}"), name)
+    value = globals()[name] = getattr(import_module(f"sktransfer.{_FOLDER_OF[name]}"), name)
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+    return sorted({*globals(), *__all__})
