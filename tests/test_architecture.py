@@ -40,6 +40,10 @@ ARROWS = {
         "optimizer surrogates encoders archive task space dataset utils",
         "numpy scipy sklearn joblib pandas",
     ),
+    "testing": (
+        "model_selection optimizer surrogates encoders archive task space dataset utils",
+        "numpy scipy sklearn",
+    ),
     "_cli": ("model_selection archive", ""),
     "__init__": (EVERYTHING, ""),
     "__main__": ("_cli", ""),
