@@ -124,7 +124,11 @@ def report(seconds: dict[str, tuple[float, float]], counts: dict[str, Any], fact
     lines = ["# The archive under load", "", "Made by `python -m benchmarks.archive`. " + facts, ""]
     lines += ["| | wall-clock seconds | CPU seconds |", "|---|---:|---:|"]
     lines += [f"| {name} | {wall:.3f} | {cpu:.3f} |" for name, (wall, cpu) in seconds.items()]
-    lines += ["", f"{WRITERS} processes, {APPENDS} appends each, on one directory, and a reader:", ""]
+    lines += [
+        "",
+        f"{WRITERS} processes, {APPENDS} appends each, on one directory, and a reader:",
+        "",
+    ]
     lines += ["| | |", "|---|---:|"] + [f"| {name} | {count} |" for name, count in counts.items()]
     return "\n".join(lines) + "\n"
 

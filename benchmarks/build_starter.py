@@ -108,7 +108,9 @@ def load(kind: str, name: str, folder: Path) -> Data:
     """
     X, y = KINDS[kind](name, folder, MAX_ROWS)
     whole, _ = KINDS[kind](name, folder, 10**9)
-    table = pd.read_csv(folder / kind / f"{name}.csv.gz", dtype={"target": str}).drop(columns="target")
+    table = pd.read_csv(folder / kind / f"{name}.csv.gz", dtype={"target": str}).drop(
+        columns="target"
+    )
     uncoded = [] if table.select_dtypes(exclude="number").empty else [table]
     return Data(X, y, profile(X, y, enclosing=[whole, *uncoded]))
 
@@ -120,7 +122,9 @@ def evaluate(cell: Cell, spec: Spec, data: Data, numbers: Numbers) -> Task:
     """The record of a cell."""
     estimator = make_pipeline(StandardScaler(), spec.estimator) if cell.scaled else spec.estimator
     prefix = f"{estimator.steps[-1][0]}__" if cell.scaled else ""
-    space, *further = ({prefix + key: value for key, value in branch.items()} for branch in branches(spec))
+    space, *further = (
+        {prefix + key: value for key, value in branch.items()} for branch in branches(spec)
+    )
     judge = Judge(estimator, *first_rows(data, spec), cell.kind, numbers.seconds)
     trials = search(Space.parse(space, estimator), judge, numbers, seed_of(cell))
     for branch in further:
@@ -188,7 +192,10 @@ class Judge:
             with at_most(self._seconds), warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")  # stopped at max_iter: part of what is measured
                 for train, test in self._folds:
-                    estimator, begun = clone(self._estimator).set_params(**params), time.perf_counter()
+                    estimator, begun = (
+                        clone(self._estimator).set_params(**params),
+                        time.perf_counter(),
+                    )
                     estimator.fit(self._X[train], self._y[train])
                     seconds.append(time.perf_counter() - begun)
                     found.append(self._score(estimator, self._X[test], self._y[test]))
@@ -208,7 +215,10 @@ def at_most(seconds: float) -> Iterator[None]:
 
     Where there are no such signals there is no limit but the estimators' own.
     """
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 
@@ -242,7 +252,10 @@ def cells_in_order(folder: Path, extras: bool, only: list[str] | None = None) ->
             for estimator, spec in kind_specs.items():
                 if only and estimator not in only:
                     continue
-                rows, n_classes = min(len(X), spec.max_rows), len(np.unique(y)) if spec.per_class else 1
+                rows, n_classes = (
+                    min(len(X), spec.max_rows),
+                    len(np.unique(y)) if spec.per_class else 1,
+                )
                 cost = spec.cost * (0.2 + rows / 1000) * (1 + X.shape[1] / 50) * n_classes
                 for scaled in (False, True) if spec.scaled else (False,):
                     costs[Cell(kind, name, estimator, scaled)] = cost / spec.wanted
@@ -253,7 +266,9 @@ def run_cell(cell: Cell, folder: Path, work: Path, numbers: Numbers, extras: boo
     """Evaluate a cell and append its record; what happened, in a line."""
     begun = time.time()
     try:
-        task = evaluate(cell, specs(cell.kind, extras)[cell.estimator], load(*cell[:2], folder), numbers)
+        task = evaluate(
+            cell, specs(cell.kind, extras)[cell.estimator], load(*cell[:2], folder), numbers
+        )
         Archive(work).append(task)
     except Exception as error:  # the other cells go on, and a new run tries this one again
         return f"{cell.id}: {error!r}"
@@ -277,7 +292,9 @@ def run(
         lines: Iterable[str] = (run_cell(cell, *rest) for cell in todo)
     else:
         jobs = (delayed(run_cell)(cell, *rest) for cell in todo)
-        lines = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)  # joblib 1.4 or newer
+        lines = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            jobs
+        )  # joblib 1.4 or newer
     for number, line in enumerate(lines, 1):
         print(f"{number}/{len(todo)} {line}; {time.time() - begun:.0f} s in all", flush=True)
 
@@ -307,7 +324,9 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the data sets")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of the records")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=Numbers.seconds, help="that a trial may take")
+    parser.add_argument(
+        "--seconds", type=float, default=Numbers.seconds, help="that a trial may take"
+    )
     parser.add_argument("--estimators", nargs="+", help="class names; all by default")
     parser.add_argument("--extras", action="store_true", help="LightGBM and XGBoost as well")
     parser.add_argument(

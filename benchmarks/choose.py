@@ -40,7 +40,13 @@ FIELDS = ("split", "estimator", "target", "method")
 
 
 def run(
-    split: str, estimator: str, target: str, method: str, record: dict, data_profile, past: list[Task]
+    split: str,
+    estimator: str,
+    target: str,
+    method: str,
+    record: dict,
+    data_profile,
+    past: list[Task],
 ) -> dict:
     """One search: best normalized regret so far after each trial, and the seconds."""
     regret, params = regrets(record["scores"]), record["params"]
@@ -81,11 +87,15 @@ def search_seconds(methods: list[str]) -> dict[str, float]:
     seconds = {}
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(20):
-            past = TransferSearchCV(estimator, space, archive=folder, surrogate="random", random_state=seed)
+            past = TransferSearchCV(
+                estimator, space, archive=folder, surrogate="random", random_state=seed
+            )
             past.fit(*past_search(seed))
         for method in methods:
             archive = Archive(folder, readonly=True)
-            search = TransferSearchCV(estimator, space, archive=archive, surrogate=method, random_state=0)
+            search = TransferSearchCV(
+                estimator, space, archive=archive, surrogate=method, random_state=0
+            )
             begun = time.perf_counter()
             search.fit(X, y)
             seconds[method] = time.perf_counter() - begun
@@ -97,8 +107,12 @@ def table(rows: list[dict], methods: list[str]) -> list[str]:
     """Rows of Markdown, one per method, by the regret after five trials."""
     units = sorted({(row["estimator"], row["target"]) for row in rows})
     by = {(row["estimator"], row["target"], row["method"]): row for row in rows}
-    regret = {m: np.array([by[*unit, m]["regret"] for unit in units]) for m in methods}  # (units, trials)
-    ranks = rankdata(np.array([regret[m] for m in methods]), axis=0).mean(axis=1)  # (methods, trials)
+    regret = {
+        m: np.array([by[*unit, m]["regret"] for unit in units]) for m in methods
+    }  # (units, trials)
+    ranks = rankdata(np.array([regret[m] for m in methods]), axis=0).mean(
+        axis=1
+    )  # (methods, trials)
     lines = [
         "| surrogate | "
         + " | ".join(f"k = {k}" for k in SHOWN)
@@ -159,7 +173,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", help="folder of the data sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of the tables and of the runs")
+    parser.add_argument(
+        "--work", type=Path, default=WORK, help="folder of the tables and of the runs"
+    )
     parser.add_argument("--split", choices=["report", "development"], default="report")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
@@ -172,8 +188,13 @@ def main() -> None:
     ours = sorted(n for n in family if family[n] in split_families(family)[options.split])
     if options.targets:
         ours = np.random.default_rng(0).permutation(ours)[: options.targets].tolist()
-    cells = [(e, n) for e in ESTIMATORS for n in ours if regrets(records[e, n]["scores"]) is not None]
-    profiles = {name: profile(*load_classification(name, folder, MAX_ROWS), keep="sketch") for name in family}
+    cells = [
+        (e, n) for e in ESTIMATORS for n in ours if regrets(records[e, n]["scores"]) is not None
+    ]
+    profiles = {
+        name: profile(*load_classification(name, folder, MAX_ROWS), keep="sketch")
+        for name in family
+    }
     tasks = {cell: past_task(record, profiles[cell[1]]) for cell, record in records.items()}
 
     def arguments(key: tuple) -> tuple:

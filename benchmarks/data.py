@@ -13,7 +13,9 @@ from sklearn.utils import resample
 
 def data_place(given: str | None = None) -> Path:
     """Where the data should be: as given, or SKTRANSFER_DATA, or ../shared/data beside the repository."""
-    return Path(given or os.environ.get("SKTRANSFER_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    return Path(
+        given or os.environ.get("SKTRANSFER_DATA") or Path(__file__).parents[2] / "shared" / "data"
+    )
 
 
 def data_folder(given: str | None = None) -> Path:

@@ -53,13 +53,24 @@ ESTIMATORS = {
 N_SHARED, N_OWN, MAX_ROWS = 60, 40, 1000
 WORK = Path(__file__).parent / ".work"
 # Sets made from one base set partly share rows: what is learnt on one must not be tested on another.
-VARIANTS = ["abalone", "ecoli", "kddcup", "kr-vs-k", "new-thyroid", "poker", "shuttle", "winequality"]
+VARIANTS = [
+    "abalone",
+    "ecoli",
+    "kddcup",
+    "kr-vs-k",
+    "new-thyroid",
+    "poker",
+    "shuttle",
+    "winequality",
+]
 CREDIT = ["australian", "crx"]  # two codings of one data set
 
 
 def data_sets(folder: Path) -> list[str]:
     """Names of the classification sets."""
-    return sorted(path.name.removesuffix(".csv.gz") for path in (folder / "classification").glob("*.csv.gz"))
+    return sorted(
+        path.name.removesuffix(".csv.gz") for path in (folder / "classification").glob("*.csv.gz")
+    )
 
 
 def families(folder: Path | None = None) -> dict[str, str]:
@@ -93,7 +104,13 @@ def evaluate(folder: Path, estimator_name: str, name: str) -> dict:
             result = cross_validate(estimator, X, y, cv=cv, scoring="balanced_accuracy")
         scores.append(float(result["test_score"].mean()))
         seconds.append(float(result["fit_time"].mean()))
-    return {"estimator": estimator_name, "data": name, "params": params, "scores": scores, "seconds": seconds}
+    return {
+        "estimator": estimator_name,
+        "data": name,
+        "params": params,
+        "scores": scores,
+        "seconds": seconds,
+    }
 
 
 def load(work: Path = WORK) -> dict[tuple[str, str], dict]:
@@ -112,7 +129,12 @@ def run(folder: Path, work: Path, n_jobs: int, estimators: list[str]) -> None:
     """Evaluate the cells that are not done yet, small data sets first, so that there is soon some use."""
     size = {name: load_classification(name, folder, MAX_ROWS)[0].size for name in data_sets(folder)}
     done = load(work)
-    cells = [(e, name) for e in ESTIMATORS if e in estimators for name in sorted(size, key=size.__getitem__)]
+    cells = [
+        (e, name)
+        for e in ESTIMATORS
+        if e in estimators
+        for name in sorted(size, key=size.__getitem__)
+    ]
     todo = [cell for cell in cells if cell not in done]
     print(f"{len(cells) - len(todo)} of {len(cells)} cells are done", flush=True)
     work.mkdir(parents=True, exist_ok=True)
@@ -141,7 +163,9 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the data sets")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of the results")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=list(ESTIMATORS))
+    parser.add_argument(
+        "--estimators", nargs="+", choices=list(ESTIMATORS), default=list(ESTIMATORS)
+    )
     options = parser.parse_args()
     run(data_folder(options.data), options.work, options.jobs, options.estimators)
 

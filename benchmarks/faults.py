@@ -67,7 +67,9 @@ class Logged(ClassifierMixin, BaseEstimator):
 
 
 def search(archive: Path, kind: str, **params) -> TransferSearchCV:
-    params = {"space": {"a": uniform(0, 1)}, "n_iter": N_ITER, "random_state": 0} | KINDS[kind] | params
+    params = (
+        {"space": {"a": uniform(0, 1)}, "n_iter": N_ITER, "random_state": 0} | KINDS[kind] | params
+    )
     return TransferSearchCV(
         Logged(), params.pop("space"), archive=archive, cv=N_SPLITS, refit=False, **params
     )
@@ -81,7 +83,9 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 def child(folder: str, kind: str) -> None:
     """What runs until it is killed, once it is told to begin."""
     if kind in ("batches", "grid"):
-        _evaluator.SHORT_SECONDS = 0  # otherwise up to half a second of fast fits are lost by design
+        _evaluator.SHORT_SECONDS = (
+            0  # otherwise up to half a second of fast fits are lost by design
+        )
     Logged.log = Path(folder) / "log"
     sys.stdin.readline()
     search(Path(folder) / "archive", kind).fit(*data())
@@ -110,10 +114,14 @@ def killed_fit(process: subprocess.Popen, log: Path, after: int, delay: float) -
     return [float(line) for line in lines]
 
 
-def faults(folder: Path, kind: str, begun: list[float], whole: TransferSearchCV) -> tuple[list[str], int]:
+def faults(
+    folder: Path, kind: str, begun: list[float], whole: TransferSearchCV
+) -> tuple[list[str], int]:
     """What went wrong, and how many candidates were found again."""
     archive, wrong = Archive(folder / "archive"), []
-    scores = dict(zip(whole.cv_results_["param_a"], whole.cv_results_["mean_test_score"], strict=True))
+    scores = dict(
+        zip(whole.cv_results_["param_a"], whole.cv_results_["mean_test_score"], strict=True)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -153,7 +161,10 @@ def run(n: int, seed: int, kinds: tuple[str, ...]) -> tuple[Counter, list[str]]:
         for i, (folder, kind) in enumerate(plan):
             # The next one loads its libraries meanwhile, which takes longest.
             process, ready = ready, started(*plan[i + 1]) if i + 1 < n else None
-            after, delay = generator.randrange(N_ITER * N_SPLITS + 1), generator.uniform(0, 3 * SECONDS)
+            after, delay = (
+                generator.randrange(N_ITER * N_SPLITS + 1),
+                generator.uniform(0, 3 * SECONDS),
+            )
             begun = killed_fit(process, folder / "log", after, delay)
             problems, found = faults(folder, kind, begun, whole[kind])
             wrong += [f"round {i} ({kind}): {problem}" for problem in problems]

@@ -57,7 +57,9 @@ def space_of(estimator_name: str) -> Space:
 
 def past_task(record: dict, data_profile) -> Task:
     """A past search: the data set's own configurations and a few of the shared ones."""
-    shared = np.random.default_rng(seed(record["data"])).choice(N_SHARED, N_TRIALS - N_OWN, replace=False)
+    shared = np.random.default_rng(seed(record["data"])).choice(
+        N_SHARED, N_TRIALS - N_OWN, replace=False
+    )
     trials = [
         (record["params"][i], record["scores"][i])
         for i in [*sorted(shared), *range(N_SHARED, N_SHARED + N_OWN)]
@@ -74,7 +76,11 @@ def sources(target: str, repetition: int, family: dict[str, str]) -> list[str]:
 
 def best_on_average(scores: list[list[float]]) -> int:
     """Number of the shared configuration that did best over all past data sets; (tasks, N_SHARED)."""
-    return int(np.mean([standardize(clip_low_outliers(np.array(row)))[0] for row in scores], axis=0).argmax())
+    return int(
+        np.mean(
+            [standardize(clip_low_outliers(np.array(row)))[0] for row in scores], axis=0
+        ).argmax()
+    )
 
 
 def regrets(scores: list[float]) -> np.ndarray | None:
@@ -100,7 +106,11 @@ def run(key: Key, record: dict, data_profile, past: list[tuple[Task, dict]]) -> 
         pick = params.index(optimizer.ask(1, pool=params)[0])
     found = regret.mean() if pick is None else regret[pick]  # random: the expectation
     seconds = round(time.perf_counter() - begun, 3)
-    return dict(zip(KEYS, key, strict=True)) | {"pick": pick, "regret": float(found), "seconds": seconds}
+    return dict(zip(KEYS, key, strict=True)) | {
+        "pick": pick,
+        "regret": float(found),
+        "seconds": seconds,
+    }
 
 
 def read(store: Path) -> dict[Key, dict]:
@@ -115,7 +125,9 @@ def read(store: Path) -> dict[Key, dict]:
     return rows
 
 
-def run_all(folder: Path, work: Path, keys: list[Key], family: dict[str, str], n_jobs: int) -> list[dict]:
+def run_all(
+    folder: Path, work: Path, keys: list[Key], family: dict[str, str], n_jobs: int
+) -> list[dict]:
     """Every run that is asked for, read from the store where it has been done before."""
     store = work / "first_trial.jsonl"
     done, records = read(store), load(work)
@@ -123,12 +135,18 @@ def run_all(folder: Path, work: Path, keys: list[Key], family: dict[str, str], n
     print(f"{len(keys) - len(todo)} of {len(keys)} runs are done", flush=True)
     if not todo:
         return [done[key] for key in keys]
-    profiles = {name: profile(*load_classification(name, folder, MAX_ROWS), keep="sketch") for name in family}
+    profiles = {
+        name: profile(*load_classification(name, folder, MAX_ROWS), keep="sketch")
+        for name in family
+    }
     tasks = {cell: past_task(record, profiles[cell[1]]) for cell, record in records.items()}
 
     def job(key: Key):
         _, estimator, target, repetition, _ = key
-        past = [(tasks[estimator, n], records[estimator, n]) for n in sources(target, repetition, family)]
+        past = [
+            (tasks[estimator, n], records[estimator, n])
+            for n in sources(target, repetition, family)
+        ]
         return delayed(run)(key, records[estimator, target], profiles[target], past)
 
     begun = time.time()
@@ -181,7 +199,9 @@ def method_table(table: dict[str, dict[str, float]], methods: list[str]) -> list
 def target_table(rows: list[dict], methods: list[str]) -> list[str]:
     """Rows of Markdown, one per target."""
     lines = ["| target | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
-    for unit, by in averages(rows, methods, lambda row: f"{row['estimator']}, {row['target']}").items():
+    for unit, by in averages(
+        rows, methods, lambda row: f"{row['estimator']}, {row['target']}"
+    ).items():
         lines.append(f"| {unit} | " + " | ".join(f"{by[method]:.3f}" for method in methods) + " |")
     return lines
 
@@ -209,7 +229,9 @@ def report(rows: list[dict], left_out: list[str], command: str, family: dict[str
         f'{BASE}. "best on average" has seen all of the {N_SHARED} shared configurations on all past data '
         f"sets, the others {N_TRIALS - N_OWN} of them on each. Random is the expectation of a uniform draw.",
         "",
-        "Left out, because their median is as good as their best: " + (", ".join(left_out) or "none") + ".",
+        "Left out, because their median is as good as their best: "
+        + (", ".join(left_out) or "none")
+        + ".",
         "",
     ]
     for estimator in sorted({row["estimator"] for row in rows}):
@@ -231,10 +253,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", help="folder of the data sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of the tables and of the runs")
+    parser.add_argument(
+        "--work", type=Path, default=WORK, help="folder of the tables and of the runs"
+    )
     parser.add_argument("--split", choices=["report", "development"], default="report")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS, help=f"beside {BASE}")
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, default=METHODS, help=f"beside {BASE}"
+    )
     parser.add_argument("--targets", nargs="+", help="only these data sets of the split, for a try")
     parser.add_argument("--report", type=Path, help="Markdown file to write")
     options = parser.parse_args()
@@ -242,12 +268,20 @@ def main() -> None:
     family, records = families(folder), load(options.work)
     cells = [(estimator, name) for estimator in ESTIMATORS for name in family]
     if missing := [cell for cell in cells if cell not in records]:
-        raise SystemExit(f"{len(missing)} tables are missing, run benchmarks.evaluations: {missing[:5]}")
+        raise SystemExit(
+            f"{len(missing)} tables are missing, run benchmarks.evaluations: {missing[:5]}"
+        )
     ours = split_families(family)[options.split]
-    wanted = [(e, n) for e, n in cells if family[n] in ours and (not options.targets or n in options.targets)]
+    wanted = [
+        (e, n)
+        for e, n in cells
+        if family[n] in ours and (not options.targets or n in options.targets)
+    ]
     targets = [cell for cell in wanted if regrets(records[cell]["scores"]) is not None]
     if not targets:
-        raise SystemExit("There is no such target in this split, or none with anything to be found.")
+        raise SystemExit(
+            "There is no such target in this split, or none with anything to be found."
+        )
     methods = [method for method in METHODS if method in {BASE, *options.methods}]
     keys = [
         (options.split, *cell, repetition, method)

@@ -42,7 +42,9 @@ def make_profiles() -> list[Any]:
     rng, made = np.random.default_rng(0), []
     for seed in range(N_PROFILES):
         n, p, k = int(rng.integers(50, 300)), int(rng.integers(4, 20)), int(rng.integers(2, 5))
-        X, y = make_classification(n, p, n_informative=4, n_redundant=0, n_classes=k, random_state=seed)
+        X, y = make_classification(
+            n, p, n_informative=4, n_redundant=0, n_classes=k, random_state=seed
+        )
         made.append(profile(X, y))
     return made
 
@@ -76,7 +78,9 @@ def seconds_of_learning(name: str, tasks: list[EncodedTask], repeats: int) -> fl
     return float(np.median([timed(lambda: make(name).fit(tasks)) for _ in range(repeats)]))
 
 
-def seconds_of_one_more(name: str, tasks: list[EncodedTask], target: EncodedTask, repeats: int) -> float:
+def seconds_of_one_more(
+    name: str, tasks: list[EncodedTask], target: EncodedTask, repeats: int
+) -> float:
     """Of the posterior after trial 11, 12, ..., when there was one before."""
     surrogate = make(name).fit(tasks)
 
@@ -84,7 +88,9 @@ def seconds_of_one_more(name: str, tasks: list[EncodedTask], target: EncodedTask
         return EncodedTask(target.theta[:n], target.z[:n], NUMBERS, target.profile)
 
     surrogate.posterior(first(10))
-    return float(np.median([timed(lambda n=n: surrogate.posterior(first(11 + n))) for n in range(repeats)]))
+    return float(
+        np.median([timed(lambda n=n: surrogate.posterior(first(11 + n))) for n in range(repeats)])
+    )
 
 
 def measure(repeats: int, sizes: tuple[int, ...]) -> dict[str, dict[str, Seconds]]:
@@ -97,10 +103,14 @@ def measure(repeats: int, sizes: tuple[int, ...]) -> dict[str, dict[str, Seconds
     for name in sorted({name for names in known.values() for name in names}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            seconds_of_learning(name, tasks[:2], 1)  # what is imported at the first call is not timed
+            seconds_of_learning(
+                name, tasks[:2], 1
+            )  # what is imported at the first call is not timed
     for size in sizes:
         for name in known["learning"]:
-            found["learning"].setdefault(name, {})[size] = seconds_of_learning(name, tasks[:size], repeats)
+            found["learning"].setdefault(name, {})[size] = seconds_of_learning(
+                name, tasks[:size], repeats
+            )
         for name in known["taking in"]:
             if name != "scot" or size * N_TRIALS <= MAX_SCOT:
                 seconds = seconds_of_one_more(name, tasks[:size], target, repeats)
@@ -169,7 +179,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of past tasks")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=list(SIZES), help="numbers of past tasks"
+    )
     parser.add_argument("--report", type=Path, help="Markdown file to write")
     options = parser.parse_args()
     sizes = tuple(options.sizes)

@@ -68,7 +68,11 @@ class Probe(ClassifierMixin, BaseEstimator):
 def make_tasks(n_tasks: int, n_trials: int) -> list[Task]:
     """Past searches on made-up data sets of various sizes; their optima move with the data."""
     rng, tasks = np.random.default_rng(0), []
-    W, V, phase = 2 * rng.normal(size=(4, 20)), rng.normal(size=(4, 20)), rng.uniform(0, 2 * np.pi, 20)
+    W, V, phase = (
+        2 * rng.normal(size=(4, 20)),
+        rng.normal(size=(4, 20)),
+        rng.uniform(0, 2 * np.pi, 20),
+    )
     for number in range(n_tasks):
         n, p, k = int(10 ** rng.uniform(2, 3)), int(rng.integers(6, 41)), int(rng.integers(2, 5))
         apart = rng.uniform(0.5, 2)
@@ -79,7 +83,9 @@ def make_tasks(n_tasks: int, n_trials: int) -> list[Task]:
         scores = 0.7 + 0.02 * np.cos(theta @ W + about @ V + phase).sum(axis=1)
         params = [dict(zip(SPACE, row, strict=True)) for row in theta.tolist()]
         trials = zip(params, scores, strict=True)
-        tasks.append(Task.from_trials(SPACE, trials, seen, estimator=Probe(), id=f"task-{number:03}"))
+        tasks.append(
+            Task.from_trials(SPACE, trials, seen, estimator=Probe(), id=f"task-{number:03}")
+        )
     return tasks
 
 
@@ -112,7 +118,9 @@ class Clock:
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
-        self._inside = [0.0]  # for each function under way, and outside: seconds spent in others it called
+        self._inside = [
+            0.0
+        ]  # for each function under way, and outside: seconds spent in others it called
 
     def watch(self, part: str, owner: Any, *names: str) -> None:
         for name in names:
@@ -152,7 +160,9 @@ def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]
     """One search after another in this process; each record is removed, so that all see the same past."""
     clock, begun = Clock(), time.perf_counter()
     landmark_models(True)
-    model = type(make_surrogate(surrogate))  # both import what the package leaves for later, torch above all
+    model = type(
+        make_surrogate(surrogate)
+    )  # both import what the package leaves for later, torch above all
     imports = time.perf_counter() - begun
     clock.watch("profile", _run, "profile")
     clock.watch("reading", _stored, "read_task")
@@ -200,7 +210,9 @@ def run_processes(path: Path, surrogate: str, estimator: str, n_processes: int) 
         seeds = [str(10_000 + 2 * number), str(10_001 + 2 * number)]
         what = [str(path), surrogate, estimator, *seeds]
         command = [sys.executable, "-m", "benchmarks.meta_model", "--first", *what]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1])
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=Path(__file__).parents[1]
+        )
         if done.returncode:
             raise SystemExit(done.stderr)
         results.append(json.loads(done.stdout.splitlines()[-1]))
@@ -250,16 +262,22 @@ def proposal_table(
     for name, kinds in proposals.items():
         for kind, seconds in kinds.items():
             total = seconds["total"]
-            kept = ("yes" if total < PROMISE_PROPOSAL else "no") if kind.startswith("cached") else ""
+            kept = (
+                ("yes" if total < PROMISE_PROPOSAL else "no") if kind.startswith("cached") else ""
+            )
             parts = [f"{seconds[part]:.3f}" for part in PARTS]
             rows.append([name, kind, f"{total:.3f}", f"{total / reference:.1f}", kept, *parts])
     return table([what, "", "seconds", "ratio", f"under {PROMISE_PROPOSAL:g} s", *PARTS], rows)
 
 
-def report(training, proposals, starter, reference: list[float], options: argparse.Namespace, command: str):
+def report(
+    training, proposals, starter, reference: list[float], options: argparse.Namespace, command: str
+):
     """The tables as Markdown."""
     middle = float(np.median(reference))
-    imports = np.median([seconds["imports"] for kinds in proposals.values() for seconds in kinds.values()])
+    imports = np.median(
+        [seconds["imports"] for kinds in proposals.values() for seconds in kinds.values()]
+    )
     lines = [
         "# Times of the meta-model",
         "",
@@ -309,11 +327,17 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=N_TRIALS)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--report", type=Path, help="Markdown file to write")
-    parser.add_argument("--first", nargs="+", help=argparse.SUPPRESS)  # a process: as `first_proposals`
+    parser.add_argument(
+        "--first", nargs="+", help=argparse.SUPPRESS
+    )  # a process: as `first_proposals`
     options = parser.parse_args()
     if options.first:
         path, surrogate, estimator, *seeds = options.first
-        print(json.dumps(first_proposals(Path(path), surrogate, estimator, [int(seed) for seed in seeds])))
+        print(
+            json.dumps(
+                first_proposals(Path(path), surrogate, estimator, [int(seed) for seed in seeds])
+            )
+        )
         return
     whole = (options.tasks, options.trials) == (N_TASKS, N_TRIALS)
     tasks, reference = make_tasks(options.tasks, options.trials), reference_seconds()
@@ -323,7 +347,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for task in tasks:
             Archive(folder).append(task)
-        proposals = {s: situations(Path(folder), options.repeats + 1, surrogate=s) for s in SURROGATES}
+        proposals = {
+            s: situations(Path(folder), options.repeats + 1, surrogate=s) for s in SURROGATES
+        }
     with tempfile.TemporaryDirectory() as folder:
         starter = {e: situations(Path(folder), options.repeats + 1, estimator=e) for e in STARTER}
     reference += reference_seconds()

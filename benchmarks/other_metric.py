@@ -53,7 +53,9 @@ def tasks_of(estimator: str) -> dict[str, Task]:
 
 @lru_cache
 def space_of(estimator: str) -> Space:
-    [spec] = [s for s in specs(ESTIMATORS[estimator]).values() if type(s.estimator).__name__ == estimator]
+    [spec] = [
+        s for s in specs(ESTIMATORS[estimator]).values() if type(s.estimator).__name__ == estimator
+    ]
     return parse_space([spec.space, *spec.further], spec.estimator)
 
 
@@ -81,7 +83,9 @@ def run(estimator: str, metric: str, target_id: str, judged_by: str) -> dict:
         metric=metric if judged_by == TODAYS else target.metrics[0],
         random_state=0,
     )
-    pool = [{name.split("__")[-1]: v for name, v in trial.params.items()} for trial in target.trials]
+    pool = [
+        {name.split("__")[-1]: v for name, v in trial.params.items()} for trial in target.trials
+    ]
     scores, found = measured(target, metric), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -113,7 +117,10 @@ def report(rows: list[dict]) -> list[str]:
     ]
     for estimator, metric in dict.fromkeys((row["estimator"], row["metric"]) for row in rows):
         of = [row for row in rows if (row["estimator"], row["metric"]) == (estimator, metric)]
-        better = {by: np.array([r["better"] for r in of if r["judged_by"] == by]) for by in (TUNED, TODAYS)}
+        better = {
+            by: np.array([r["better"] for r in of if r["judged_by"] == by])
+            for by in (TUNED, TODAYS)
+        }
         for by, values in better.items():
             cells = " | ".join(f"{values[:, k - 1].mean():.3f}" for k in AT)
             lines.append(f"| {estimator} | {metric} | {len(values)} | {by} | {cells} |")

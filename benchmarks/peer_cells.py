@@ -35,7 +35,10 @@ FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 
 _prepare = make_column_transformer(
     (QuantileTransformer(n_quantiles=50), make_column_selector(dtype_include="number")),
-    (OneHotEncoder(handle_unknown="infrequent_if_exist"), make_column_selector(dtype_exclude="number")),
+    (
+        OneHotEncoder(handle_unknown="infrequent_if_exist"),
+        make_column_selector(dtype_exclude="number"),
+    ),
 )
 ESTIMATORS: dict[str, tuple[Any, dict[str, Any]]] = PLAIN | {
     "boosting": (
@@ -70,7 +73,11 @@ class Data(NamedTuple):
 @lru_cache(maxsize=256)
 def load(estimator: str, name: str, folder: Path) -> Data:
     """The data of a cell: a table of numbers and categories for the mixed pipeline, else an array."""
-    X, y = mixed_table(name, folder) if estimator == MIXED else load_classification(name, folder, MAX_ROWS)
+    X, y = (
+        mixed_table(name, folder)
+        if estimator == MIXED
+        else load_classification(name, folder, MAX_ROWS)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Data(X, y, profile(X, y))
@@ -108,6 +115,8 @@ def evaluate(estimator: str, params: dict[str, Any], data: Data, folds: Any = FO
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return float(cross_val_score(candidate, data.X, data.y, cv=folds, scoring=SCORING).mean())
+            return float(
+                cross_val_score(candidate, data.X, data.y, cv=folds, scoring=SCORING).mean()
+            )
         except ValueError:  # scikit-learn's word for: not one of the fits went through
             return math.nan

@@ -46,7 +46,9 @@ def run(estimator: str, data: str, cut: int, folder: Path, tried: Sequence[dict]
     """The scores of some configurations with another cut into folds."""
     cell = load(estimator, data, folder)
     folds = StratifiedKFold(FOLDS.n_splits, shuffle=True, random_state=cut)
-    return {"scores": {identity(params): evaluate(estimator, params, cell, folds) for params in tried}}
+    return {
+        "scores": {identity(params): evaluate(estimator, params, cell, folds) for params in tried}
+    }
 
 
 def returned(row: Mapping[str, Any]) -> list[dict]:
@@ -62,7 +64,9 @@ def mean_scores(rows: Sequence[Mapping[str, Any]]) -> Scores:
         cell = found.setdefault((row["estimator"], row["data"]), {})
         for name, score in row["scores"].items():
             cell.setdefault(name, []).append(np.nan_to_num(score))
-    return {cell: {name: float(np.mean(s)) for name, s in own.items()} for cell, own in found.items()}
+    return {
+        cell: {name: float(np.mean(s)) for name, s in own.items()} for cell, own in found.items()
+    }
 
 
 def in_known_order(report: Sequence[Mapping[str, Any]], truth: Scores) -> list[dict]:
@@ -70,7 +74,10 @@ def in_known_order(report: Sequence[Mapping[str, Any]], truth: Scores) -> list[d
     made = []
     for row in report:
         if row["method"] == RANDOM:
-            by = [truth[row["estimator"], row["data"]][name] for name in random_names(row["estimator"])]
+            by = [
+                truth[row["estimator"], row["data"]][name]
+                for name in random_names(row["estimator"])
+            ]
             scores = np.array(row["scores"], dtype=float)[np.argsort(-np.array(by), kind="stable")]
             made.append({**row, "method": KNOWING, "scores": scores.tolist()})
     return made
@@ -80,7 +87,9 @@ def random_names(estimator: str) -> list[str]:
     return [identity(params) for params in space_of(estimator).sample(N_RANDOM, 12345)]
 
 
-def worth(report: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]], truth: Scores) -> Regrets:
+def worth(
+    report: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]], truth: Scores
+) -> Regrets:
     """Regret in the other cuts of what a search would return after AT trials; random search after 1 to 40."""
     found: Regrets = {}
     for row in report:
@@ -112,7 +121,9 @@ def expected_worth(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
     levels, level = np.unique(scores, return_inverse=True)
     shared = np.array([truth[level == i].mean() for i in range(len(levels))])[level][order]
     below, k = np.arange(n)[:, None], np.arange(1, 41)[None]
-    ways = log_choose(below, k - 1) - log_choose(np.array(n), k)  # it is the best of k: the others are below
+    ways = log_choose(below, k - 1) - log_choose(
+        np.array(n), k
+    )  # it is the best of k: the others are below
     return shared @ np.where(below >= k - 1, np.exp(ways), 0)
 
 
@@ -129,7 +140,9 @@ def table(found: Regrets, methods: Sequence[str], column: Mapping[str, Sequence[
     for method in methods:
         values, data = stacked(found, method)
         lines.append(
-            f"| {method} | " + " | ".join(interval(values[:, c], data) for c in column[method]) + " |"
+            f"| {method} | "
+            + " | ".join(interval(values[:, c], data) for c in column[method])
+            + " |"
         )
     return [*lines, ""]
 
@@ -155,7 +168,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", help="folder of the data sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of the runs of benchmarks.peers")
+    parser.add_argument(
+        "--work", type=Path, default=WORK, help="folder of the runs of benchmarks.peers"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     folder, store = data_folder(options.data), options.work / "peer-folds.jsonl"
@@ -169,7 +184,9 @@ def main() -> None:
         for params in space_of(estimator).sample(N_RANDOM, 12345):
             own[identity(params)] = params
     for row in runs:
-        tried[row["estimator"], row["data"]] |= {identity(params): params for params in returned(row)}
+        tried[row["estimator"], row["data"]] |= {
+            identity(params): params for params in returned(row)
+        }
     keys = [(*cell, cut) for cut in range(1, N_CUTS + 1) for cell in cells]
     fields = ("estimator", "data", "cut")
     cuts = run_all(
@@ -195,7 +212,9 @@ def main() -> None:
         f"After k trials a search would return its best. Its normalized regret in the {N_CUTS} other cuts, "
         f"0 the best of all configurations that were evaluated in them; {len(found[RANDOM])} targets.",
         "",
-        *table(found, [RANDOM, *RETURNING], {RANDOM: plain} | dict.fromkeys(RETURNING, range(len(AT)))),
+        *table(
+            found, [RANDOM, *RETURNING], {RANDOM: plain} | dict.fromkeys(RETURNING, range(len(AT)))
+        ),
         *claims(found),
     ]
     notes = RESULTS / "peer_folds-notes.md"
@@ -203,7 +222,9 @@ def main() -> None:
         lines += [notes.read_text().rstrip()]
     (RESULTS / "peer_folds.md").write_text("\n".join(lines).rstrip() + "\n")
     # In the order of the random configurations, then of those that the runs returned.
-    rows = [{**row, "scores": [round(score, 6) for score in row["scores"].values()]} for row in cuts]
+    rows = [
+        {**row, "scores": [round(score, 6) for score in row["scores"].values()]} for row in cuts
+    ]
     (RESULTS / "peer_folds.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     print("\n".join(lines))
 

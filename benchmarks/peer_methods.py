@@ -22,7 +22,12 @@ TOP = 3  # settings of each past task that the portfolio chooses from
 OURS = "sktransfer, "
 RANDOM, HALVING = "random search", "halving"
 NO_ARCHIVE, STARTER = f"{OURS}no archive", f"{OURS}starter"
-PAST = {f"{OURS}10 past": 10, f"{OURS}30 past": 30, "portfolio of 30 past": 30, "nearest of 30 past": 30}
+PAST = {
+    f"{OURS}10 past": 10,
+    f"{OURS}30 past": 30,
+    "portfolio of 30 past": 30,
+    "nearest of 30 past": 30,
+}
 SHUFFLED = f"{OURS}30 past, shuffled"
 METHODS = [
     RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP", "portfolio of 30 past", "nearest of 30 past",
@@ -180,7 +185,10 @@ def portfolio(problem: Problem) -> Iterator[Params]:
 def shuffled(task: Task, seed: int) -> Task:
     """The task with its scores at the wrong configurations."""
     order = np.random.default_rng(seed).permutation(len(task.trials))
-    trials = (replace(trial, score=task.trials[i].score) for trial, i in zip(task.trials, order, strict=True))
+    trials = (
+        replace(trial, score=task.trials[i].score)
+        for trial, i in zip(task.trials, order, strict=True)
+    )
     return replace(task, trials=tuple(trials))
 
 

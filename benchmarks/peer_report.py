@@ -40,14 +40,18 @@ def regrets(rows: Sequence[Mapping[str, Any]]) -> Regrets:
     for row in rows:
         cells.setdefault((row["estimator"], row["data"]), []).append(row)
     for cell, own in cells.items():
-        reference = np.array(next(row["scores"] for row in own if row["method"] == RANDOM), dtype=float)
+        reference = np.array(
+            next(row["scores"] for row in own if row["method"] == RANDOM), dtype=float
+        )
         best = max(np.nanmax(np.array(row["scores"], dtype=float)) for row in own)
         scale = best - np.nanmedian(reference)
         if scale < NOTHING:
             continue
         for method in dict.fromkeys(row["method"] for row in own):
             if method == RANDOM:
-                loss = -np.nan_to_num(reference, nan=np.nanmin(reference))  # a failure is as bad as the worst
+                loss = -np.nan_to_num(
+                    reference, nan=np.nanmin(reference)
+                )  # a failure is as bad as the worst
                 reached = -expected_best(loss, len(loss))[None]
             else:
                 scores = [row["scores"] for row in own if row["method"] == method]
@@ -58,7 +62,9 @@ def regrets(rows: Sequence[Mapping[str, Any]]) -> Regrets:
     return table
 
 
-def stacked(table: Regrets, method: str, estimator: str | None = None) -> tuple[np.ndarray, list[str]]:
+def stacked(
+    table: Regrets, method: str, estimator: str | None = None
+) -> tuple[np.ndarray, list[str]]:
     """Regrets (cells, trials) of a method, and the data sets of the cells."""
     cells = [cell for cell in table[method] if estimator in (None, cell[0])]
     return np.array([table[method][cell] for cell in cells]), [data for _, data in cells]
@@ -114,7 +120,9 @@ def seconds_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Rows of Markdown: seconds outside the evaluations."""
     lines = ["| search | learning, s | a trial, s | of Optuna's GP |", "|---|---|---|---|"]
     own = {m: [r for r in rows if r["method"] == m and "seconds" in r] for m in METHODS}
-    seconds = {m: float(np.median([r["seconds"] for r in found])) for m, found in own.items() if found}
+    seconds = {
+        m: float(np.median([r["seconds"] for r in found])) for m, found in own.items() if found
+    }
     for method, value in seconds.items():
         learning = np.median([row["learning"] for row in own[method]])
         ratio = f"{value / seconds[GP_PEER]:.2f}" if GP_PEER in seconds else ""
@@ -132,17 +140,29 @@ class Behind(NamedTuple):
 
     @classmethod
     def of(
-        cls, table: Regrets, ours: tuple[str, int], theirs: tuple[str, int], estimator: str | None = None
+        cls,
+        table: Regrets,
+        ours: tuple[str, int],
+        theirs: tuple[str, int],
+        estimator: str | None = None,
     ) -> Behind:
         (method, k), (other, at) = ours, theirs
-        cells = [cell for cell in table[method] if cell in table[other] and estimator in (None, cell[0])]
-        pairs = np.array([(table[method][cell][k - 1], table[other][cell][at - 1]) for cell in cells])
-        return cls(*pairs.mean(axis=0), *bounds(pairs[:, 0] - pairs[:, 1], [data for _, data in cells]))
+        cells = [
+            cell for cell in table[method] if cell in table[other] and estimator in (None, cell[0])
+        ]
+        pairs = np.array(
+            [(table[method][cell][k - 1], table[other][cell][at - 1]) for cell in cells]
+        )
+        return cls(
+            *pairs.mean(axis=0), *bounds(pairs[:, 0] - pairs[:, 1], [data for _, data in cells])
+        )
 
     @property
     def holds(self) -> str:
         """Whether it is not behind, or not by more than chance may bring about."""
-        return "yes" if self.ours <= self.theirs else "no, within the noise" if self.low <= 0 else "no"
+        return (
+            "yes" if self.ours <= self.theirs else "no, within the noise" if self.low <= 0 else "no"
+        )
 
 
 def claims(table: Regrets) -> list[str]:
@@ -152,7 +172,9 @@ def claims(table: Regrets) -> list[str]:
     def claim(text: str, *pair: tuple[str, int], estimator: str | None = None) -> None:
         found = Behind.of(table, *pair, estimator=estimator)
         difference = f"{found.ours - found.theirs:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
-        lines.append(f"| {text} | {found.ours:.3f}, {found.theirs:.3f} | {difference} | {found.holds} |")
+        lines.append(
+            f"| {text} | {found.ours:.3f}, {found.theirs:.3f} | {difference} | {found.holds} |"
+        )
 
     for method, k, other in ((GROWN, 1, 10), (GROWN, 5, 40), (STARTER, 1, 6)):
         if method in table:
@@ -160,13 +182,17 @@ def claims(table: Regrets) -> list[str]:
             claim(text, (method, k), (RANDOM, other))
     if GROWN not in table:
         return lines
-    for peer in (m for m in METHODS if m in table and not m.startswith(OURS) and m not in (RANDOM, HALVING)):
+    for peer in (
+        m for m in METHODS if m in table and not m.startswith(OURS) and m not in (RANDOM, HALVING)
+    ):
         claim(f"trial 10 better than {peer}'s 20th", (GROWN, 10), (peer, 20))
         found = {k: Behind.of(table, (GROWN, k), (peer, k)) for k in range(1, max(AT) + 1)}
         behind = {k: each.holds for k, each in found.items() if each.holds != "yes"}
         clearly = ", ".join(str(k) for k, word in behind.items() if word == "no") or "none of them"
         words = f"no, behind at {', '.join(map(str, behind))}; beyond the noise at {clearly}"
-        lines.append(f"| ahead of {peer} at every number of trials | | | {words if behind else 'yes'} |")
+        lines.append(
+            f"| ahead of {peer} at every number of trials | | | {words if behind else 'yes'} |"
+        )
     for method in (m for m in (GROWN, SHUFFLED) if m in table and NO_ARCHIVE in table):
         for estimator in dict.fromkeys(cell[0] for cell in table[method]):
             for k in (10, 20, 30):
@@ -186,7 +212,9 @@ def figures(table: Regrets, file: Path) -> float:
         left.set(yscale="log", xscale="log")
         left.set_xticks(AT, [str(k) for k in AT])
         legend_beside(left)
-        rank_diagram(right, {m: float(r[9]) for m, r in ranked.items()}, difference, "after 10 trials")
+        rank_diagram(
+            right, {m: float(r[9]) for m, r in ranked.items()}, difference, "after 10 trials"
+        )
     return difference
 
 
@@ -227,7 +255,12 @@ def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: 
         notes = file.with_name(f"{file.stem}-notes.md")
         lines += ["## What these figures say", "", notes.read_text()] if notes.exists() else []
     lines += ["## What was to be shown", "", CLAIMS, "", *claims(table), ""]
-    lines += ["## Trials that random search needs for the same regret", "", *speed_up_table(table), ""]
+    lines += [
+        "## Trials that random search needs for the same regret",
+        "",
+        *speed_up_table(table),
+        "",
+    ]
     lines += ["## Seconds outside cross-validation", "", *seconds_table(rows), ""]
     for estimator in dict.fromkeys(e for e, _ in cells):
         lines += [f"## {estimator}", "", *regret_table(table, estimator), ""]

@@ -77,7 +77,9 @@ def run(
     begun = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search = MAKERS.get(method, Ours)(Problem(space, space_of(estimator), cell.profile, past, seed))
+        search = MAKERS.get(method, Ours)(
+            Problem(space, space_of(estimator), cell.profile, past, seed)
+        )
         learning, seconds, tried, scores = time.perf_counter() - begun, [], [], []
         for _ in range(N_TRIALS):
             begun = time.perf_counter()
@@ -87,7 +89,12 @@ def run(
             evaluated = time.perf_counter()
             search.tell(tried[-1], scores[-1])
             seconds.append(time.perf_counter() - evaluated + asked - begun)
-    return {"params": tried, "scores": scores, "learning": learning, "seconds": float(np.median(seconds))}
+    return {
+        "params": tried,
+        "scores": scores,
+        "learning": learning,
+        "seconds": float(np.median(seconds)),
+    }
 
 
 def identity(params: dict[str, Any]) -> str:
@@ -114,7 +121,10 @@ def halving(estimator: str, data: Data, seed: int) -> dict[str, Any]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         found = search.fit(data.X, data.y).best_params_
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in found.items()
+    }
 
 
 class Comparison:
@@ -133,7 +143,9 @@ class Comparison:
         names = [name for members in chosen.values() for name in members[:2]]
         return sorted(np.random.default_rng(0).permutation(names)[:n].tolist())
 
-    def run(self, targets: list[str], estimators: list[str], methods: list[str], n_seeds: int) -> list[dict]:
+    def run(
+        self, targets: list[str], estimators: list[str], methods: list[str], n_seeds: int
+    ) -> list[dict]:
         """The rows of all searches on the targets; the past tasks are made before."""
         cells = [(e, name) for e in estimators for name in targets if suits(e, name, self._folder)]
         past = [(e, name) for e in estimators for name in self.family]
@@ -148,7 +160,9 @@ class Comparison:
         self._done = read_rows(self._store, FIELDS)
         self._known: dict[tuple[str, str], Known] = {}
         for row in self._done.values():
-            pairs = zip(row.get("params", ()), row["scores"], strict=False)  # none, where it was taken over
+            pairs = zip(
+                row.get("params", ()), row["scores"], strict=False
+            )  # none, where it was taken over
             known = self._known.setdefault((row["estimator"], row["data"]), {})
             known |= {identity(params): score for params, score in pairs}
         return run_all(self._store, FIELDS, keys, run, self._n_jobs, self._arguments)
@@ -169,7 +183,8 @@ class Comparison:
         others = [
             name
             for name in sorted(self.family)
-            if self.family[name] != self.family[target] and (estimator, name, NO_ARCHIVE, 0) in self._done
+            if self.family[name] != self.family[target]
+            and (estimator, name, NO_ARCHIVE, 0) in self._done
         ]
         order = np.random.default_rng([seed, seed_of(target)]).permutation(others)
         return [self._task(estimator, str(name)) for name in order[:n]]
@@ -218,13 +233,19 @@ def main() -> None:
     parser.add_argument("--data", help="folder of the data sets")
     parser.add_argument("--work", type=Path, default=WORK, help="folder of the runs")
     parser.add_argument("--split", choices=["report", "development"], default="report")
-    parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=list(ESTIMATORS))
+    parser.add_argument(
+        "--estimators", nargs="+", choices=list(ESTIMATORS), default=list(ESTIMATORS)
+    )
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--targets", type=int, help="only this many data sets of the split")
     parser.add_argument("--seeds", type=int, default=N_SEEDS)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--kept", type=Path, help="a report's .jsonl: runs of the peers are taken from there")
-    parser.add_argument("--report", type=Path, help="Markdown file to write; its figures are put beside it")
+    parser.add_argument(
+        "--kept", type=Path, help="a report's .jsonl: runs of the peers are taken from there"
+    )
+    parser.add_argument(
+        "--report", type=Path, help="Markdown file to write; its figures are put beside it"
+    )
     options = parser.parse_args()
     store = options.work / "peers-runs.jsonl"
     if options.kept:

@@ -71,7 +71,9 @@ def evaluate(estimator, params, X, y, scoring: str) -> float:
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return float(cross_val_score(estimator.set_params(**params), X, y, cv=cv, scoring=scoring).mean())
+        return float(
+            cross_val_score(estimator.set_params(**params), X, y, cv=cv, scoring=scoring).mean()
+        )
 
 
 def optuna_distributions(space):
@@ -84,7 +86,9 @@ def optuna_distributions(space):
         low, high = entry.support()
         if hasattr(entry, "pmf"):
             return IntDistribution(int(low), int(high))
-        return FloatDistribution(float(low), float(high), log=entry.dist.name in ("loguniform", "reciprocal"))
+        return FloatDistribution(
+            float(low), float(high), log=entry.dist.name in ("loguniform", "reciprocal")
+        )
 
     return {name: translate(entry) for name, entry in space.items()}
 
@@ -114,7 +118,10 @@ def run(folder: Path, scoring: str, name: str, estimator_name: str, method: str,
     X, y = load_classification(name, folder, MAX_ROWS)
     estimator, space = ESTIMATORS[estimator_name]
     if method == "random":
-        scores = [evaluate(estimator, p, X, y, scoring) for p in Space.parse(space).sample(N_RANDOM, 12345)]
+        scores = [
+            evaluate(estimator, p, X, y, scoring)
+            for p in Space.parse(space).sample(N_RANDOM, 12345)
+        ]
     else:
         ask, tell = make_asker(method, space, seed)
         scores = []
@@ -122,11 +129,23 @@ def run(folder: Path, scoring: str, name: str, estimator_name: str, method: str,
             params = ask()
             scores.append(evaluate(estimator, params, X, y, scoring))
             tell(params, scores[-1])
-    return {"data": name, "estimator": estimator_name, "method": method, "seed": seed, "scores": scores}
+    return {
+        "data": name,
+        "estimator": estimator_name,
+        "method": method,
+        "seed": seed,
+        "scores": scores,
+    }
 
 
 def run_all(
-    folder: Path, scoring: str, names: list[str], seeds: int, methods: list[str], store: Path, n_jobs: int
+    folder: Path,
+    scoring: str,
+    names: list[str],
+    seeds: int,
+    methods: list[str],
+    store: Path,
+    n_jobs: int,
 ) -> list[dict]:
     """Every run of the comparison, read from the store where it has been done before."""
     done = {}
@@ -165,7 +184,9 @@ def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]
             continue  # nothing to be found here: every configuration is as good as the best
         for row in cell:
             if row["method"] == "random":
-                loss = -np.nan_to_num(reference, nan=np.nanmin(reference))  # a failure is as bad as the worst
+                loss = -np.nan_to_num(
+                    reference, nan=np.nanmin(reference)
+                )  # a failure is as bad as the worst
                 reached = list(-expected_best(loss, max(at))[np.array(at) - 1])
             else:
                 reached = list(np.fmax.accumulate(row["scores"])[np.array(at) - 1])
@@ -212,7 +233,9 @@ def speed_table() -> list[str]:
     lines = ["| method | 2 dimensions | ratio | 8 dimensions | ratio |", "|---|---|---|---|---|"]
     for method in METHODS:
         a, b = two[method], eight[method]
-        lines.append(f"| {method} | {a:.4f} | {a / two[PEER]:.2f} | {b:.4f} | {b / eight[PEER]:.2f} |")
+        lines.append(
+            f"| {method} | {a:.4f} | {a / two[PEER]:.2f} | {b:.4f} | {b / eight[PEER]:.2f} |"
+        )
     return lines
 
 
@@ -253,7 +276,9 @@ def main() -> None:
     )
     parser.add_argument("--data", help="folder of the data sets")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--development", action="store_true", help="run on the data sets choices are made on")
+    parser.add_argument(
+        "--development", action="store_true", help="run on the data sets choices are made on"
+    )
     parser.add_argument("--scoring", choices=SCORINGS, default=SCORINGS[0])
     parser.add_argument("--store", type=Path, help="file of the single runs")
     parser.add_argument("--out", type=Path, help="Markdown file to write")
@@ -266,7 +291,9 @@ def main() -> None:
     )
     store = options.store or Path("docs/results") / f"plain_bo-{kind}.jsonl"
     folder = data_folder(options.data)
-    rows = run_all(folder, options.scoring, names, options.seeds, options.methods, store, options.jobs)
+    rows = run_all(
+        folder, options.scoring, names, options.seeds, options.methods, store, options.jobs
+    )
     command = "python -m benchmarks.plain_bo" + " --development" * options.development
     command += " --scoring accuracy" * (options.scoring == "accuracy")
     text = report(rows, command, options.seeds, options.scoring)

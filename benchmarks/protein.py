@@ -48,7 +48,9 @@ ESTIMATORS = {
     ),
     "svm": (SVC(kernel="precomputed"), {"C": loguniform(2**-7, 2**7)}),
 }
-PAIRS = "dist-gp, pairs"  # as the registry has it: what is learned of any table, beside the handcrafted
+PAIRS = (
+    "dist-gp, pairs"  # as the registry has it: what is learned of any table, beside the handcrafted
+)
 LEARNED = {
     "dist-gp": DistGP(DistributionEncoder()),
     "dist-blr": DistBLR(DistributionEncoder()),
@@ -67,7 +69,9 @@ def load_split(folder: Path, protein: str, seed: int) -> list[np.ndarray]:
     """X_train, X_test, y_train, y_test of a protein."""
     table = pd.read_csv(folder / "distbo" / "protein" / f"{protein}.csv.gz")
     y = table.pop("target").to_numpy()
-    return train_test_split(table.to_numpy(dtype=float), y, test_size=0.4, stratify=y, random_state=seed)
+    return train_test_split(
+        table.to_numpy(dtype=float), y, test_size=0.4, stratify=y, random_state=seed
+    )
 
 
 def jaccard(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -116,7 +120,9 @@ class Evaluate:
             begun = time.perf_counter()
             accuracy = self._evaluate(params)
             seconds = time.perf_counter() - begun
-            append(self.path, {"params": params, "accuracy": accuracy, "seconds": round(seconds, 4)})
+            append(
+                self.path, {"params": params, "accuracy": accuracy, "seconds": round(seconds, 4)}
+            )
             self.known[key] = accuracy
         return self.known[key]
 
@@ -184,13 +190,19 @@ def run_target(
     own_seed = len(PROTEINS) * seed + PROTEINS.index(protein)
     for method in methods:
         surrogate = clone(LEARNED[method]) if method in LEARNED else method
-        optimizer = TransferOptimizer(space, tasks, profile=own, surrogate=surrogate, random_state=own_seed)
+        optimizer = TransferOptimizer(
+            space, tasks, profile=own, surrogate=surrogate, random_state=own_seed
+        )
         found = search(optimizer, evaluate, N_TRIALS)
-        rows.append({"method": method, "estimator": estimator, "protein": protein, "seed": seed, **found})
+        rows.append(
+            {"method": method, "estimator": estimator, "protein": protein, "seed": seed, **found}
+        )
     return rows
 
 
-def run_cells(function: Callable[..., list[dict]], cells: list[tuple], store: Path, n_jobs: int) -> None:
+def run_cells(
+    function: Callable[..., list[dict]], cells: list[tuple], store: Path, n_jobs: int
+) -> None:
     """Run the cells and write what they return; only this process writes to the store."""
     begun = time.time()
     # One cell is the only one that evaluates on its protein and split: the evaluations have one writer.

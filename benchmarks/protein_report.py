@@ -13,7 +13,11 @@ COMPARED = [1, 3, 5]  # those at which the methods are compared with the referen
 def table(first: str, columns: list[str], rows: dict[str, list[str]]) -> list[str]:
     """Rows of Markdown."""
     lines = [f"| {first} | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
-    return [*lines, *(f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()), ""]
+    return [
+        *lines,
+        *(f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()),
+        "",
+    ]
 
 
 def estimator_section(best: dict[str, np.ndarray]) -> list[str]:
@@ -21,7 +25,11 @@ def estimator_section(best: dict[str, np.ndarray]) -> list[str]:
     at = np.array(AT) - 1
     columns = [f"k = {k}" for k in AT]
     means = {m: [f"{v:.2f}" for v in b[..., at].mean(axis=(0, 1))] for m, b in best.items()}
-    lines = ["Mean best accuracy after k trials, in per cent:", "", *table("method", columns, means)]
+    lines = [
+        "Mean best accuracy after k trials, in per cent:",
+        "",
+        *table("method", columns, means),
+    ]
     ranks = rankdata([-b[..., at].round(9) for b in best.values()], axis=0).mean(axis=(1, 2))
     ranked = {m: [f"{v:.2f}" for v in row] for m, row in zip(best, ranks, strict=True)}
     lines += [

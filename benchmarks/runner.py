@@ -81,11 +81,15 @@ def run_all(
             file.write(json.dumps(row) + "\n")
             file.flush()
             left = (time.time() - begun) / number * (len(todo) - number)
-            print(f"\r{number}/{len(todo)} runs, about {left / 60:.0f} min left ", end="", flush=True)
+            print(
+                f"\r{number}/{len(todo)} runs, about {left / 60:.0f} min left ", end="", flush=True
+            )
     if todo:
         print()
     return [done[key] for key in keys]
 
 
-def _run(run: Callable[..., dict], fields: Sequence[str], key: Key, arguments: tuple) -> dict[str, Any]:
+def _run(
+    run: Callable[..., dict], fields: Sequence[str], key: Key, arguments: tuple
+) -> dict[str, Any]:
     return dict(zip(fields, key, strict=True)) | run(*key, *arguments)

@@ -47,7 +47,11 @@ def table(name):
     if name.startswith("synthetic"):
         seed = int(name.removeprefix("synthetic"))
         return datasets.make_classification(
-            n_samples=120 + 10 * seed, n_features=6 + seed, n_informative=4, flip_y=0.1, random_state=seed
+            n_samples=120 + 10 * seed,
+            n_features=6 + seed,
+            n_informative=4,
+            flip_y=0.1,
+            random_state=seed,
         )
     if name.startswith("regression"):
         seed = int(name.removeprefix("regression"))
@@ -99,7 +103,10 @@ def spaces():
             ],
         ),
         "grid": (SVC(), {"C": [0.1, 1, 10], "gamma": [0.01, 0.1]}),
-        "large-grid": (SVC(), {"C": [0.01, 0.1, 1, 10, 100, 1000], "gamma": [0.001, 0.01, 0.1, 1, 10]}),
+        "large-grid": (
+            SVC(),
+            {"C": [0.01, 0.1, 1, 10, 100, 1000], "gamma": [0.001, 0.01, 0.1, 1, 10]},
+        ),
         "knn": (
             KNeighborsClassifier(),
             {"n_neighbors": randint(1, 40), "weights": ["uniform", "distance"], "p": [1, 2]},
@@ -163,10 +170,14 @@ def grow_archives(folder):
 
         trials = [
             (p, 1 - s)
-            for p, s in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True)
+            for p, s in zip(
+                search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+            )
         ]
         archive.append(
-            Task.from_trials(space, trials, profile(X, y), estimator=estimator, metrics=("accuracy",))
+            Task.from_trials(
+                space, trials, profile(X, y), estimator=estimator, metrics=("accuracy",)
+            )
         )
         time.sleep(0.001)
 
@@ -176,14 +187,18 @@ def cases():
     found = {}
     for name in SURROGATES:
         found[f"past/{name}"] = searching("svc", "wine", archive="svc", surrogate=name)
-        found[f"mixed/{name}"] = searching("tree", "breast_cancer", archive="tree", surrogate=name, n_iter=6)
+        found[f"mixed/{name}"] = searching(
+            "tree", "breast_cancer", archive="tree", surrogate=name, n_iter=6
+        )
         found[f"alone/{name}"] = searching("svc", "iris", surrogate=name)
         found[f"suggest/{name}"] = suggesting("svc", "wine", "svc", name)
     for kind in spaces():
         data = "regression8" if kind in REGRESSIONS else "wine"
         found[f"space/{kind}"] = searching(kind, data)
         found[f"starter/{kind}"] = searching(kind, data, archive="starter")
-        found[f"own/{kind}"] = searching(kind, data, archive="svr" if kind in REGRESSIONS else "svc")
+        found[f"own/{kind}"] = searching(
+            kind, data, archive="svr" if kind in REGRESSIONS else "svc"
+        )
     for size in (2, 3, 4):
         found[f"batch/{size}"] = searching("svc", "wine", archive="svc", batch_size=size)
         found[f"batch-alone/{size}"] = searching("tree", "wine", batch_size=size)
@@ -191,11 +206,15 @@ def cases():
         found[f"misleading/{name}"] = searching(
             "svc", "wine", archive="misleading", surrogate=name, n_iter=10
         )
-        found[f"failing/{name}"] = searching("failing", "iris", archive="svc", surrogate=name, n_iter=12)
+        found[f"failing/{name}"] = searching(
+            "failing", "iris", archive="svc", surrogate=name, n_iter=12
+        )
         found[f"resumed/{name}"] = resuming("svc", "wine", "svc", name)
         found[f"interrupted/{name}"] = interrupting("svc", "wine", "svc", name)
         found[f"ask-tell/{name}"] = asking(name)
-    found["metrics/two"] = searching("svc", "wine", archive="svc", scoring=["accuracy", "neg_log_loss_like"])
+    found["metrics/two"] = searching(
+        "svc", "wine", archive="svc", scoring=["accuracy", "neg_log_loss_like"]
+    )
     found["metrics/auc"] = searching("knn", "wine", archive="knn", scoring="roc_auc_ovr")
     found["metrics/log-loss"] = searching("knn", "wine", archive="starter", scoring="neg_log_loss")
     found["seed/other"] = searching("svc", "wine", archive="svc", random_state=5)
@@ -316,14 +335,20 @@ def asking(surrogate):
         space = {"x": loguniform(1e-3, 1e3), "k": ["a", "b"]}
         grid = [{"x": 10.0**i, "k": k} for i in range(-3, 4) for k in "ab"]
         tasks = [
-            Task.from_trials(space, [(p, -abs(math.log10(p["x"]) - shift) - (p["k"] == "b")) for p in grid])
+            Task.from_trials(
+                space, [(p, -abs(math.log10(p["x"]) - shift) - (p["k"] == "b")) for p in grid]
+            )
             for shift in (0.5, 1.0, 1.5)
         ]
         optimizer = TransferOptimizer(space, tasks, surrogate=surrogate, random_state=0)
         params, scores = [], []
         for number in range(8):
             [asked] = optimizer.ask(pool=grid if number % 3 == 2 else None)
-            score = math.nan if number == 1 else -abs(math.log10(asked["x"]) - 1.2) - (asked["k"] == "b")
+            score = (
+                math.nan
+                if number == 1
+                else -abs(math.log10(asked["x"]) - 1.2) - (asked["k"] == "b")
+            )
             optimizer.tell(asked, score)
             params.append(asked)
             scores.append(score)
@@ -387,7 +412,9 @@ def run_all(only):
             start = time.monotonic()
             try:
                 results[case] = run(folder)
-            except Exception as error:  # a case that fails differs, and the others are still of interest
+            except (
+                Exception
+            ) as error:  # a case that fails differs, and the others are still of interest
                 results[case] = {"error": repr(error)}
             print(f"{case:32} {time.monotonic() - start:6.1f} s", file=sys.stderr, flush=True)
     return results
@@ -406,7 +433,9 @@ def differs(old, new, tolerance):
         return next((f"[{i}] {d}" for i, (a, b) in pairs if (d := differs(a, b, tolerance))), None)
     if isinstance(old, float) and isinstance(new, (int, float)):
         same = (
-            old == new or (math.isnan(old) and math.isnan(new)) or math.isclose(old, new, rel_tol=tolerance)
+            old == new
+            or (math.isnan(old) and math.isnan(new))
+            or math.isclose(old, new, rel_tol=tolerance)
         )
         return None if same else f"{old!r} became {new!r}"
     return None if old == new else f"{old!r} became {new!r}"

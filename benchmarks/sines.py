@@ -53,10 +53,14 @@ class Sine:
 
 def draw_sines(n: int, rng: np.random.Generator, phases: bool = True) -> list[Sine]:
     """Sines with amplitudes, and phases unless all are to be 0, drawn as in the paper."""
-    return [Sine(rng.uniform(0.1, 5), rng.uniform(0, 2 * np.pi) if phases else 0.0) for _ in range(n)]
+    return [
+        Sine(rng.uniform(0.1, 5), rng.uniform(0, 2 * np.pi) if phases else 0.0) for _ in range(n)
+    ]
 
 
-def trained(name: str, seed: int, phases: bool = True, points: int = N_TRIALS, **settings: Any) -> Surrogate:
+def trained(
+    name: str, seed: int, phases: bool = True, points: int = N_TRIALS, **settings: Any
+) -> Surrogate:
     """A surrogate, trained on sines that depend on the seed alone, with so many points of each."""
     rng = np.random.default_rng(seed)
     tasks = [
@@ -67,7 +71,9 @@ def trained(name: str, seed: int, phases: bool = True, points: int = N_TRIALS, *
     return surrogate.fit(tasks)
 
 
-def explore(surrogate: Surrogate, sine: Sine, rng: np.random.Generator) -> tuple[EncodedTask, Posterior]:
+def explore(
+    surrogate: Surrogate, sine: Sine, rng: np.random.Generator
+) -> tuple[EncodedTask, Posterior]:
     """Random points, then chosen ones; and what is believed after the last."""
     task = sine.task(rng.random((N_RANDOM, 1)))
     for _ in range(N_CHOSEN):
@@ -82,7 +88,9 @@ def negative_log_density(posterior: Any, sine: Sine) -> float:
     mean, std = posterior.predict(GRID)
     gp = posterior.gp
     variance = std**2 + gp.scale**2 * np.exp(gp.h[-1])
-    return float(np.mean(0.5 * (sine(GRID) - mean) ** 2 / variance + 0.5 * np.log(2 * np.pi * variance)))
+    return float(
+        np.mean(0.5 * (sine(GRID) - mean) ** 2 / variance + 0.5 * np.log(2 * np.pi * variance))
+    )
 
 
 def densities(surrogate: Surrogate, seed: int, n: int) -> np.ndarray:
@@ -91,7 +99,9 @@ def densities(surrogate: Surrogate, seed: int, n: int) -> np.ndarray:
     sines = draw_sines(n, rng)
     return np.array(
         [
-            negative_log_density(explore(surrogate, sine, np.random.default_rng([seed, 2, k]))[1], sine)
+            negative_log_density(
+                explore(surrogate, sine, np.random.default_rng([seed, 2, k]))[1], sine
+            )
             for k, sine in enumerate(sines)
         ]
     )
@@ -106,7 +116,9 @@ def feature_and_amplitude(surrogate: Any, seed: int, n: int) -> tuple[np.ndarray
     """The landmark feature of 5 random points of each of n new sines a sin(x), and their a; -> (n,), (n,)."""
     rng = np.random.default_rng([seed, 3])
     sines = draw_sines(n, rng, phases=False)
-    features = [surrogate.landmark_features(sine.task(rng.random((N_RANDOM, 1))))[0] for sine in sines]
+    features = [
+        surrogate.landmark_features(sine.task(rng.random((N_RANDOM, 1))))[0] for sine in sines
+    ]
     return np.array(features), np.array([sine.amplitude for sine in sines])
 
 
@@ -116,7 +128,9 @@ def compare(seeds: Sequence[int], n: int = 10) -> None:
         dklm, fsbo = (densities(trained(name, seed), seed, n).mean() for name in ("dklm", "fsbo"))
         feature, amplitude = feature_and_amplitude(trained_on_amplitudes(seed), seed, 300)
         r = np.corrcoef(feature, amplitude)[0, 1]
-        print(f"seed {seed}: dklm {dklm:.2f}, fsbo {fsbo:.2f}; correlation with the amplitude {r:.2f}")
+        print(
+            f"seed {seed}: dklm {dklm:.2f}, fsbo {fsbo:.2f}; correlation with the amplitude {r:.2f}"
+        )
 
 
 if __name__ == "__main__":

@@ -138,7 +138,9 @@ def _network(estimator: Any) -> Spec:
         "hidden_layer_sizes": [(10,), (50,), (100,), (50, 50), (100, 50), (100, 100)],
         "activation": ["relu", "tanh"],
     }
-    return Spec(estimator, usual | NETWORK, (others | NETWORK,), scaled=True, cost=0.3, max_rows=500)
+    return Spec(
+        estimator, usual | NETWORK, (others | NETWORK,), scaled=True, cost=0.3, max_rows=500
+    )
 
 
 def _classifiers() -> list[Spec]:
@@ -197,7 +199,11 @@ def _regressors() -> list[Spec]:
     return [
         Spec(Ridge(), {"alpha": loguniform(1e-5, 1e5)}, scaled=True),
         Spec(Lasso(), {"alpha": loguniform(1e-5, 1e2)}, scaled=True),
-        Spec(ElasticNet(), {"alpha": loguniform(1e-5, 1e2), "l1_ratio": uniform(0.01, 0.99)}, scaled=True),
+        Spec(
+            ElasticNet(),
+            {"alpha": loguniform(1e-5, 1e2), "l1_ratio": uniform(0.01, 0.99)},
+            scaled=True,
+        ),
         Spec(
             SVR(max_iter=20_000),
             {"kernel": ["rbf"], "C": PENALTY, "gamma": WIDTH, "epsilon": width},
@@ -209,7 +215,12 @@ def _regressors() -> list[Spec]:
         _tree(DecisionTreeRegressor(**seed), ("squared_error", "absolute_error")),
         _forest(RandomForestRegressor(**seed), ("squared_error",)),
         _forest(ExtraTreesRegressor(**seed), ("squared_error",)),
-        Spec(HistGradientBoostingRegressor(early_stopping=False, **seed), HISTOGRAMS, cost=0.04, wanted=5),
+        Spec(
+            HistGradientBoostingRegressor(early_stopping=False, **seed),
+            HISTOGRAMS,
+            cost=0.04,
+            wanted=5,
+        ),
         Spec(GradientBoostingRegressor(**seed), BOOSTING, cost=0.1),
         _network(MLPRegressor(max_iter=100, **seed)),
     ]
@@ -229,7 +240,10 @@ def _extras(kind: str) -> list[Spec]:
         import lightgbm
 
         made = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-        own = {"num_leaves": [3, 5, 8, 12, 16, 24, 31, 48, 64], "min_child_samples": [1, 2, 5, 10, 20, 50]}
+        own = {
+            "num_leaves": [3, 5, 8, 12, 16, 24, 31, 48, 64],
+            "min_child_samples": [1, 2, 5, 10, 20, 50],
+        }
         estimator = made(subsample_freq=1, n_jobs=1, random_state=0, verbosity=-1)
         found.append(Spec(estimator, common | own, cost=0.03, per_class=classes))
     except ImportError:

@@ -39,7 +39,9 @@ def main():
         archive = Archive(folder)
         print("Tuning", ", ".join(PAST), "one after the other:\n")
         for name, (X, y) in PAST.items():
-            search = TransferSearchCV(pipeline, SPACE, n_iter=20, archive=archive, random_state=0).fit(X, y)
+            search = TransferSearchCV(
+                pipeline, SPACE, n_iter=20, archive=archive, random_state=0
+            ).fit(X, y)
             heard = sum(source["refused"] is None for source in search.source_tasks_)
             print(
                 f"  {name:14} best accuracy {search.best_score_:.3f};  {heard} past tasks were heard;  "
@@ -49,7 +51,9 @@ def main():
         X, y = load_digits(return_X_y=True)
         X, y = X[:700], y[:700]
         print("\nNow a data set that is new to it: digits.\n")
-        ours = TransferSearchCV(pipeline, SPACE, n_iter=TRIALS, archive=archive, random_state=0).fit(X, y)
+        ours = TransferSearchCV(
+            pipeline, SPACE, n_iter=TRIALS, archive=archive, random_state=0
+        ).fit(X, y)
         print("  It leaned on:")
         for source in ours.source_tasks_:
             print(f"    {source['id']}  similarity {source['similarity']:.2f}")

@@ -36,16 +36,22 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         prog="python -m benchmarks.papers",
         description="Experiments of the papers: every run as CSV, a figure, a table beside the paper's.",
     )
-    parser.add_argument("name", choices=[*EXPERIMENTS, "all", "page"], help="'page' only gathers the results")
     parser.add_argument(
-        "--seeds", type=int, help="number of seeds; as many as the paper has unless given, 1 with --quick"
+        "name", choices=[*EXPERIMENTS, "all", "page"], help="'page' only gathers the results"
+    )
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        help="number of seeds; as many as the paper has unless given, 1 with --quick",
     )
     parser.add_argument("--quick", action="store_true", help="some of the tasks only, for a look")
     parser.add_argument(
         "--done", action="store_true", help="run nothing: the results of the runs that are done"
     )
     parser.add_argument("--data", help="folder of the data (or SKTRANSFER_DATA)")
-    parser.add_argument("--work", type=Path, default=WORK / "papers", help="folder of the runs that are done")
+    parser.add_argument(
+        "--work", type=Path, default=WORK / "papers", help="folder of the runs that are done"
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -63,7 +69,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 def main(given: list[str] | None = None) -> None:
     options = arguments(given)
     folder, skipped = data_place(options.data), []
-    names = list(EXPERIMENTS) if options.name == "all" else [options.name] * (options.name != "page")
+    names = (
+        list(EXPERIMENTS) if options.name == "all" else [options.name] * (options.name != "page")
+    )
     for name in names:
         experiment = experiment_of(name)
         if missing := experiment.missing(folder):
@@ -79,7 +87,9 @@ def main(given: list[str] | None = None) -> None:
     print(f"All results: {gather(options.out, list(EXPERIMENTS))}")
     if skipped:
         raise SystemExit(
-            "\n".join(["Left out:", *skipped, "Name the data folder with --data or SKTRANSFER_DATA."])
+            "\n".join(
+                ["Left out:", *skipped, "Name the data folder with --data or SKTRANSFER_DATA."]
+            )
         )
 
 

@@ -78,7 +78,9 @@ def not_apart(mean_ranks: Mapping[str, float], difference: float) -> list[list[s
     return groups
 
 
-def trials_table(values: Mapping[str, np.ndarray], at: Sequence[int], first: str = "method") -> list[str]:
+def trials_table(
+    values: Mapping[str, np.ndarray], at: Sequence[int], first: str = "method"
+) -> list[str]:
     """Mean over the cells after some numbers of trials, as Markdown; those beyond the last are left out."""
     length = min(v.shape[1] for v in values.values())
     at = [k for k in at if k <= length]

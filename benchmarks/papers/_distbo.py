@@ -49,7 +49,11 @@ def search(
     """
     begun, rng = time.perf_counter(), np.random.default_rng([seed, 1])
     optimizer = TransferOptimizer(
-        problem.space, problem.tasks, profile=problem.profile, surrogate=surrogate, random_state=seed
+        problem.space,
+        problem.tasks,
+        profile=problem.profile,
+        surrogate=surrogate,
+        random_state=seed,
     )
     row: dict[str, Any] = {"score": []}
     alike = np.isin(np.arange(len(problem.tasks)), problem.alike)
@@ -74,7 +78,11 @@ def tables(rows: Rows, cell: Sequence[str] = ("seed",), what: str = "score") -> 
     best = best_so_far(rows, cell)
     lines = [f"## Best {what} after k trials, mean of {len(best['dist-gp'])} runs", ""]
     lines += trials_table(best, AT)
-    lines += [f"## Mean rank among {len(best)} methods, 1 is best", "", *trials_table(ranks(best), AT)]
+    lines += [
+        f"## Mean rank among {len(best)} methods, 1 is best",
+        "",
+        *trials_table(ranks(best), AT),
+    ]
     lines += ["## What dist-gp gains over the others in the same run, with a 95 % interval", ""]
     length = best["dist-gp"].shape[1]
     at = [k for k in (1, 3, 5, 10) if k <= length]
@@ -87,7 +95,10 @@ def tables(rows: Rows, cell: Sequence[str] = ("seed",), what: str = "score") -> 
     known = {m: s for m in best if (s := similarities(rows, m))}
     if not known:
         return lines
-    lines += ["## Similarity before trial k, of the past tasks like the target and of the others", ""]
+    lines += [
+        "## Similarity before trial k, of the past tasks like the target and of the others",
+        "",
+    ]
     both = {f"{m}, {kind}": s[kind] for m, s in known.items() for kind in s}
     return lines + trials_table(both, AT, first="method, past tasks")
 
@@ -95,7 +106,11 @@ def tables(rows: Rows, cell: Sequence[str] = ("seed",), what: str = "score") -> 
 def similarities(rows: Rows, method: str) -> dict[str, np.ndarray]:
     """ "alike" and "others" of a method, (runs, trials); empty if it has none."""
     runs = [row for row in rows if row["method"] == method and "alike" in row]
-    return {kind: np.array([row[kind] for row in runs]) for kind in ("alike", "others")} if runs else {}
+    return (
+        {kind: np.array([row[kind] for row in runs]) for kind in ("alike", "others")}
+        if runs
+        else {}
+    )
 
 
 def figure(rows: Rows, file: Path, cell: Sequence[str] = ("seed",), what: str = "score") -> None:

@@ -32,7 +32,9 @@ class Problem:
 # -- how the trials of a past task were chosen -----------------------------------------------------
 
 
-def around_the_best(space: Any, score: Score, n: int, rng: np.random.Generator, step: float) -> list:
+def around_the_best(
+    space: Any, score: Score, n: int, rng: np.random.Generator, step: float
+) -> list:
     """Half of the trials at random, the others around the best so far: like a search, and takes no time."""
     parsed, trials = Space.parse(space), []
     for number in range(n):
@@ -61,7 +63,9 @@ def by_plain_search(
     optimizer = TransferOptimizer(space, surrogate="gp", random_state=int(rng.integers(2**31)))
     trials: list = []
     while len(trials) < n:
-        [params] = optimizer.space.sample(1, rng) if len(trials) < random_share * n else optimizer.ask()
+        [params] = (
+            optimizer.space.sample(1, rng) if len(trials) < random_share * n else optimizer.ask()
+        )
         trials.append((params, float(score(params))))
         optimizer.tell(*trials[-1])
     return trials
@@ -98,7 +102,8 @@ def toy_problem(seed: int, choose: Choose = around_the_best, spread: float = 1.0
     rng = np.random.default_rng(seed)
     sources, target = line_data(rng, spread)
     tasks = [
-        Task.from_trials(LINE, choose(LINE, line_score(X), 30, rng, 0.05), line_profile(X)) for X in sources
+        Task.from_trials(LINE, choose(LINE, line_score(X), 30, rng, 0.05), line_profile(X))
+        for X in sources
     ]
     return Problem(LINE, tasks, line_profile(target), line_score(target), tuple(range(N_ALIKE)))
 
@@ -109,7 +114,9 @@ RIDGE = {"alpha": loguniform(1e-3, 1e1)} | {f"sigma{j}": loguniform(0.5, 50) for
 LIKE_TARGET = 2  # of the sources 1 to 4
 
 
-def interaction_data(i: int, rng: np.random.Generator, n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
+def interaction_data(
+    i: int, rng: np.random.Generator, n: int = 1000
+) -> tuple[np.ndarray, np.ndarray]:
     X = rng.normal(0, 2, (n, 6))
     X[:, i + 1] = np.sign(X[:, 0] * X[:, 1]) * np.abs(X[:, i + 1])
     return X, np.log1p((X[:, 0] * X[:, 1] * X[:, i + 1]) ** 3) + rng.normal(0, 0.5, n)
@@ -141,4 +148,6 @@ def counter_problem(seed: int, choose: Choose = around_the_best) -> Problem:
         for X, y in sources
     ]
     X, y = interaction_data(LIKE_TARGET, rng)
-    return Problem(RIDGE, tasks, profile(X, y, keep="sample"), ridge_score(X, y), (LIKE_TARGET - 1,))
+    return Problem(
+        RIDGE, tasks, profile(X, y, keep="sample"), ridge_score(X, y), (LIKE_TARGET - 1,)
+    )

@@ -90,9 +90,13 @@ def conduct(
     others = [row for row in last if tuple(row[field] for field in fields) not in shown]
     write_csv([*rows, *others], out / f"{name}.csv")
     experiment.figure(rows, out / f"{name}.png")
-    command = f"OMP_NUM_THREADS=1 python -m benchmarks.papers {name} --seeds {seeds}" + " --quick" * quick
+    command = (
+        f"OMP_NUM_THREADS=1 python -m benchmarks.papers {name} --seeds {seeds}" + " --quick" * quick
+    )
     spent = sum(row.get("wall", 0.0) for row in rows)
-    count = f"{len(rows)} runs" if len(rows) == len(keys) else f"{len(rows)} of its {len(keys)} runs"
+    count = (
+        f"{len(rows)} runs" if len(rows) == len(keys) else f"{len(rows)} of its {len(keys)} runs"
+    )
     notes = out / f"{name}-notes.md"
     lines = [
         f"# {experiment.title}",
@@ -154,7 +158,11 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[Any]]) -> list[str]:
     """A table; numbers with at most three digits behind the point."""
 
     def text(cell: Any) -> str:
-        return f"{cell:.3f}".rstrip("0").rstrip(".") if isinstance(cell, (float, np.floating)) else str(cell)
+        return (
+            f"{cell:.3f}".rstrip("0").rstrip(".")
+            if isinstance(cell, (float, np.floating))
+            else str(cell)
+        )
 
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return [*lines, *("| " + " | ".join(map(text, row)) + " |" for row in body), ""]

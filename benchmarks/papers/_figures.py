@@ -20,7 +20,9 @@ def panels(file: Path, n: int, width: float = 4.5, height: float = 3.6) -> Itera
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, n, figsize=(width * n, height), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        1, n, figsize=(width * n, height), squeeze=False, layout="constrained"
+    )
     yield axes[0]
     figure.savefig(file, dpi=120)
     plt.close(figure)
@@ -51,7 +53,9 @@ def legend_beside(axis: Any) -> None:
     axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
 
-def rank_diagram(axis: Any, mean_ranks: Mapping[str, float], difference: float, title: str = "") -> None:
+def rank_diagram(
+    axis: Any, mean_ranks: Mapping[str, float], difference: float, title: str = ""
+) -> None:
     """Mean ranks on a line, best on top; a bar joins methods that are not apart by `difference`."""
     order = sorted(mean_ranks, key=lambda method: mean_ranks[method])
     for place, method in enumerate(order):

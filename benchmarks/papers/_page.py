@@ -15,7 +15,10 @@ def gather(folder: Path, names: Sequence[str]) -> Path:
     page = folder.parent / f"{folder.name}.md"
     there = [name for name in names if (folder / f"{name}.md").exists()]
     lines = ["# The papers' own experiments", ""]
-    lines += ["Gathered by `python -m benchmarks.papers page` from the page of each experiment.", ""]
+    lines += [
+        "Gathered by `python -m benchmarks.papers page` from the page of each experiment.",
+        "",
+    ]
     left = [f"`{name}`" for name in names if name not in there]
     if left:
         lines += [f"Not run yet: {', '.join(left)}.", ""]

@@ -33,7 +33,9 @@ def with_regret(rows: Rows) -> Rows:
     """Rows with the regret of each trial, 0 for the best of the table and 1 for its median."""
     found = []
     for row in rows:
-        span = row["median"] - row["lowest"] or 1.0  # half of the table is best: nothing to scale by
+        span = (
+            row["median"] - row["lowest"] or 1.0
+        )  # half of the table is best: nothing to scale by
         found.append(row | {"regret": ((np.array(row["loss"]) - row["lowest"]) / span).tolist()})
     return found
 
@@ -53,7 +55,9 @@ class Comparison:
         best = best_so_far(with_regret(rows), CELL, "regret", lower=True)
         cells = [key[:2] for key in common_cells(rows, CELL)]  # suite and task of each run
         self.tasks = list(dict.fromkeys(cells))
-        self.regret = {m: mean_over(-values, cells) for m, values in best.items()}  # (tasks, trials)
+        self.regret = {
+            m: mean_over(-values, cells) for m, values in best.items()
+        }  # (tasks, trials)
         self.rank = {m: mean_over(values, cells) for m, values in ranks(best).items()}
 
     def last(self, k: int) -> dict[str, float]:
@@ -71,7 +75,11 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
     lines = []
     for name in ["all suites", *suites] if len(suites) > 1 else suites:
         # A method may be at home in some of the suites only.
-        chosen = everywhere(rows) if name == "all suites" else [row for row in rows if row["suite"] == name]
+        chosen = (
+            everywhere(rows)
+            if name == "all suites"
+            else [row for row in rows if row["suite"] == name]
+        )
         found = Comparison(chosen)
         lines += [f"## {name}: {len(found.tasks)} tasks", ""]
         lines += ["Mean normalized regret after k trials:", "", *trials_table(found.regret, at)]
@@ -107,9 +115,16 @@ def seconds(rows: Rows) -> list[str]:
     for method in methods:
         own = [row for row in rows if row["method"] == method]
         body.append(
-            [method, *(float(np.mean([row[part] for row in own])) for part in ("learning", "proposing"))]
+            [
+                method,
+                *(float(np.mean([row[part] for row in own])) for part in ("learning", "proposing")),
+            ]
         )
-    return ["## Seconds", "", *markdown(["method", "to learn from the past", "for a proposal"], body)]
+    return [
+        "## Seconds",
+        "",
+        *markdown(["method", "to learn from the past", "for a proposal"], body),
+    ]
 
 
 def everywhere(rows: Rows) -> Rows:
@@ -136,7 +151,9 @@ def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:
     n_trials = next(iter(found.rank.values())).shape[1]
     with panels(file, 3) as axes:
         curves(axes[0], found.regret, ylabel="mean normalized regret")
-        lowest = min(v.mean(axis=0)[v.mean(axis=0) > 0].min(initial=1.0) for v in found.regret.values())
+        lowest = min(
+            v.mean(axis=0)[v.mean(axis=0) > 0].min(initial=1.0) for v in found.regret.values()
+        )
         axes[0].set(yscale="log", ylim=(lowest / 2, None))  # a band that reaches 0 has no end here
         curves(axes[1], found.rank, ylabel="mean rank")
         legend_beside(axes[1])

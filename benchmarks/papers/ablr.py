@@ -41,7 +41,9 @@ def methods(with_data: bool) -> dict[str, tuple[Surrogate, int]]:
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     """(suite, task, method, seed): a task of each suite, then the next one of each."""
     names = QUICK if quick else SUITES
-    tasks = {n: logistic_names(folder) if n == LOGISTIC else list(suite(n, folder).tables) for n in names}
+    tasks = {
+        n: logistic_names(folder) if n == LOGISTIC else list(suite(n, folder).tables) for n in names
+    }
     return [
         (name, tasks[name][number], method, seed)
         for seed in range(seeds)

@@ -92,7 +92,11 @@ TASKS = {
     "xgboost-libsvm": _NAMES[15:],
     "nasbench201": ["cifar10", "cifar100", "ImageNet16-120"],
 }
-QUICK = {"deepar": ["m4-Hourly", "solar"], "fcnet": ["protein_structure"], "xgboost-libsvm": ["heart"]}
+QUICK = {
+    "deepar": ["m4-Hourly", "solar"],
+    "fcnet": ["protein_structure"],
+    "xgboost-libsvm": ["heart"],
+}
 
 
 MAIN = ["random", "CGP", "gp", "CRS"]
@@ -141,7 +145,9 @@ def random_search(name: str, task: str, folder: Path) -> list[float]:
 def prior_error(name: str, task: str, surrogate: Surrogate, folder: Path) -> float:
     """Table 6: root mean squared error of the network's mean on the task's normal scores."""
     source, table = suite(name, folder), suite(name, folder).tables[task]
-    past_tasks = [_encoded(source.space, record) for record in past(name, task, N_PAST[name], folder)]
+    past_tasks = [
+        _encoded(source.space, record) for record in past(name, task, N_PAST[name], folder)
+    ]
     trained = surrogate.fit(past_tasks)
     rows = np.random.default_rng(0).permutation(len(table.loss))[:1000]
     mean, _ = trained.prior(source.space.encode([table.params[row] for row in rows]))
@@ -162,7 +168,9 @@ def runs_of(rows: Rows, task: str, method: str) -> Rows:
 
 def improvements(rows: Rows, task: str, method: str) -> np.ndarray:
     """Improvement over random search after each trial of each run, in per cent; -> (runs, trials)."""
-    random = np.array(next(row["random"] for row in rows if row["task"] == task and "random" in row))
+    random = np.array(
+        next(row["random"] for row in rows if row["task"] == task and "random" in row)
+    )
     best = np.minimum.accumulate([row["loss"] for row in runs_of(rows, task, method)], axis=1)
     return 100 * (random - best) / random
 
@@ -196,7 +204,11 @@ def shared(rows: Rows, methods: list[str]) -> Rows:
     """Their runs with the tasks and seeds that all of these methods were run with, to be compared fairly."""
     of = [{(r["task"], r["seed"]) for r in rows if r["method"] == method} for method in methods]
     both = set.intersection(*of)
-    return [r for r in rows if "random" in r or (r["method"] in methods and (r["task"], r["seed"]) in both)]
+    return [
+        r
+        for r in rows
+        if "random" in r or (r["method"] in methods and (r["task"], r["seed"]) in both)
+    ]
 
 
 def run_on(rows: Rows, wanted: list[str]) -> list[str]:
@@ -215,7 +227,10 @@ def mean_and_interval(values: np.ndarray) -> str:
 
 def tables(rows: Rows) -> list[str]:
     """Tables 2, 3, 5 and 6."""
-    lines = ["## Table 2: relative improvement over random search, per cent, mean over the trials", ""]
+    lines = [
+        "## Table 2: relative improvement over random search, per cent, mean over the trials",
+        "",
+    ]
     shown, empty = run_on(rows, FIRST), ("",) * 4
     tasks = tasks_of(rows, ["CGP"])
     body = []
@@ -226,9 +241,14 @@ def tables(rows: Rows) -> list[str]:
     lines += markdown(["suite", "task", "seeds", *shown, "paper: CGP", "CRS", "GP", "ABLR"], body)
     lines += [*statements(rows), "", *ablation(rows)]
     timed = [*WITH_TIME, "CGP", "gp"]
-    timed = [m for m in run_on(rows, timed) if all(runs_of(rows, t, m) for s, t in tasks if s in TIMED)]
+    timed = [
+        m for m in run_on(rows, timed) if all(runs_of(rows, t, m) for s, t in tasks if s in TIMED)
+    ]
     if WITH_TIME[0] in timed:
-        lines += ["## Table 5: score and time, relative improvement over random search against time", ""]
+        lines += [
+            "## Table 5: score and time, relative improvement over random search against time",
+            "",
+        ]
         alike = [r for r in rows if r["method"] == "random"]
         alike += [r for r in shared(rows, timed) if r["method"] in timed]
         body = [
@@ -238,7 +258,9 @@ def tables(rows: Rows) -> list[str]:
         lines += markdown(["suite", "task", *timed, "paper: CGP", "CRS", "GP"], body)
     lines += ["## Table 6: error of the prior network (1: it knows nothing)", ""]
     errors = {row["task"]: row["prior_error"] for row in rows if "prior_error" in row}
-    return lines + markdown(["suite", "task", "error"], [[s, t, errors[t]] for s, t in tasks if t in errors])
+    return lines + markdown(
+        ["suite", "task", "error"], [[s, t, errors[t]] for s, t in tasks if t in errors]
+    )
 
 
 def statements(rows: Rows) -> list[str]:
@@ -247,7 +269,9 @@ def statements(rows: Rows) -> list[str]:
     for method in run_on(rows, ["CGP", "copula-gp"]):
         alike = shared(rows, [method, "gp"])
         for suites in (TIMED, OTHERS):
-            known = [t for s, t in tasks_of(alike, [method, "gp"]) if s in suites and t in PUBLISHED]
+            known = [
+                t for s, t in tasks_of(alike, [method, "gp"]) if s in suites and t in PUBLISHED
+            ]
             if not known:
                 continue
             ours = {t: improvements(alike, t, method).mean() for t in known}
@@ -264,17 +288,31 @@ def statements(rows: Rows) -> list[str]:
 
 def ablation(rows: Rows) -> list[str]:
     """Table 3: the mean over the trials of each form, and the mean over the tasks of a suite."""
-    shown = ["CRS standardized", "CRS homoskedastic", "CRS", "CGP standardized", "CGP homoskedastic", "CGP"]
+    shown = [
+        "CRS standardized",
+        "CRS homoskedastic",
+        "CRS",
+        "CGP standardized",
+        "CGP homoskedastic",
+        "CGP",
+    ]
     if len(run_on(rows, shown)) < len(shown):
         return []
     alike = shared(rows, shown)
     tasks = tasks_of(alike, shown)
     body = [
-        [s, t, len(runs_of(alike, t, "CGP")), *(float(improvements(alike, t, m).mean()) for m in shown)]
+        [
+            s,
+            t,
+            len(runs_of(alike, t, "CGP")),
+            *(float(improvements(alike, t, m).mean()) for m in shown),
+        ]
         for s, t in tasks
     ]
     for name in dict.fromkeys(s for s, _ in tasks):
-        body.append([name, "mean", "", *np.mean([row[3:] for row in body if row[0] == name], axis=0)])
+        body.append(
+            [name, "mean", "", *np.mean([row[3:] for row in body if row[0] == name], axis=0)]
+        )
     lines = ["## Table 3: ablation, all forms with the same seeds", ""]
     return lines + markdown(["suite", "task", "seeds", *shown], body)
 

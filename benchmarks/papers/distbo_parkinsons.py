@@ -75,7 +75,9 @@ def run(patient: int, method: str, seed: int, folder: Path) -> dict:
     problem = Problem(SPACE, others, tasks[patient].profile, partial(r2, data=data))
     surrogate = surrogate_of(method, DistributionEncoder(), scores="standardize")
     # With one seed for all, random search would try the same configurations on every patient.
-    return search(problem, surrogate, N_TRIALS, N_PATIENTS * seed + patient, N_RANDOM.get(method, 0))
+    return search(
+        problem, surrogate, N_TRIALS, N_PATIENTS * seed + patient, N_RANDOM.get(method, 0)
+    )
 
 
 EXPERIMENT = Experiment(

@@ -59,7 +59,9 @@ def complete(keys: list[Key], runs: Container[Key]) -> list[Key]:
     """
     cells: dict[tuple[str, int, str], list[bool]] = {}
     for estimator, name, method, seed in keys:
-        cells.setdefault((estimator, seed, method), []).append((method, estimator, name, seed) in runs)
+        cells.setdefault((estimator, seed, method), []).append(
+            (method, estimator, name, seed) in runs
+        )
     done = {cell for cell, there in cells.items() if all(there)}
     first = min(seed for _, _, _, seed in keys)
     taking = {(estimator, method) for estimator, seed, method in done if seed == first}
@@ -73,10 +75,17 @@ def complete(keys: list[Key], runs: Container[Key]) -> list[Key]:
 
 def best(rows: Rows, estimator: str) -> dict[str, np.ndarray]:
     """Method -> best accuracy so far in per cent, (7, seeds, trials)."""
-    scores = {(r["method"], r["protein"], r["seed"]): r["score"] for r in rows if r["estimator"] == estimator}
+    scores = {
+        (r["method"], r["protein"], r["seed"]): r["score"]
+        for r in rows
+        if r["estimator"] == estimator
+    }
     methods, _, seeds = (list(dict.fromkeys(part)) for part in zip(*scores, strict=True))
     return {
-        m: 100 * np.maximum.accumulate([[scores[m, p, s] for s in seeds] for p in protein.PROTEINS], axis=2)
+        m: 100
+        * np.maximum.accumulate(
+            [[scores[m, p, s] for s in seeds] for p in protein.PROTEINS], axis=2
+        )
         for m in methods
     }
 

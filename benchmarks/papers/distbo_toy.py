@@ -23,7 +23,9 @@ def problem(source: str, seed: int) -> Problem:
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     sources = ["code"] if quick else list(SPREADS)
-    return [(source, seed, method) for source in sources for seed in range(seeds) for method in METHODS]
+    return [
+        (source, seed, method) for source in sources for seed in range(seeds) for method in METHODS
+    ]
 
 
 def run(source: str, seed: int, method: str, folder: Path) -> dict:

@@ -64,7 +64,9 @@ def amplitudes(seed: int) -> dict[str, Any]:
 
 def by_seed(rows: Rows, method: str, value: str) -> np.ndarray:
     """Mean over the sines of each seed."""
-    return np.array([np.mean(r[value]) for r in rows if r["part"] == BELIEF and r["method"] == method])
+    return np.array(
+        [np.mean(r[value]) for r in rows if r["part"] == BELIEF and r["method"] == method]
+    )
 
 
 def tables(rows: Rows) -> list[str]:
@@ -74,10 +76,16 @@ def tables(rows: Rows) -> list[str]:
         "root mean squared error": "error",
     }
     both = {
-        value: [by_seed(rows, method, value) for method in ("dklm", "fsbo")] for value in measures.values()
+        value: [by_seed(rows, method, value) for method in ("dklm", "fsbo")]
+        for value in measures.values()
     }
     body = [
-        [name, interval(both[value][0]), interval(both[value][1]), interval(both[value][0] - both[value][1])]
+        [
+            name,
+            interval(both[value][0]),
+            interval(both[value][1]),
+            interval(both[value][0] - both[value][1]),
+        ]
         for name, value in measures.items()
     ]
     lines = ["## Belief after 5 + 3 points, mean over the seeds with a 95 % interval", ""]
@@ -104,21 +112,34 @@ def figure(rows: Rows, file: Path) -> None:
         for axis, method in zip(axes[:2], ("dklm", "fsbo"), strict=True):
             row = next(r for r in rows if r["part"] == BELIEF and r["method"] == method)
             mean, std = np.array(row["mean"]), np.array(row["std"])
-            axis.fill_between(x, mean - INSIDE * std, mean + INSIDE * std, alpha=0.25, label="± 1.96 std")
+            axis.fill_between(
+                x, mean - INSIDE * std, mean + INSIDE * std, alpha=0.25, label="± 1.96 std"
+            )
             axis.plot(x, mean, label="mean")
             axis.plot(x, row["curve"], "--", color="black", lw=1, label="sine")
             axis.plot(
-                row["x"][: sines.N_RANDOM], row["y"][: sines.N_RANDOM], "o", color="black", label="random"
+                row["x"][: sines.N_RANDOM],
+                row["y"][: sines.N_RANDOM],
+                "o",
+                color="black",
+                label="random",
             )
             axis.plot(
-                row["x"][sines.N_RANDOM :], row["y"][sines.N_RANDOM :], "*", color="red", ms=9, label="chosen"
+                row["x"][sines.N_RANDOM :],
+                row["y"][sines.N_RANDOM :],
+                "*",
+                color="red",
+                ms=9,
+                label="chosen",
             )
             axis.set(title=method, xlabel="x, scaled to [0, 1]")
         axes[0].sharey(axes[1])
         axes[0].legend(fontsize=7, loc="upper right")
         row = next(r for r in rows if r["part"] == AMPLITUDE)
         axes[2].plot(row["amplitude"], row["feature"], "o", ms=4)
-        axes[2].set(xlabel="amplitude", ylabel="landmark feature", title=f"r = {row['correlation']:.2f}")
+        axes[2].set(
+            xlabel="amplitude", ylabel="landmark feature", title=f"r = {row['correlation']:.2f}"
+        )
 
 
 EXPERIMENT = Experiment(

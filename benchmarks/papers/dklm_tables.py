@@ -62,12 +62,17 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     return _planned(TARGETS, CLAIM, seeds) + _planned(FEW, OTHERS, min(seeds, MOST_SEEDS))
 
 
-def _planned(targets: Mapping[str, Sequence[str]], methods: Sequence[str], seeds: int) -> list[tuple]:
+def _planned(
+    targets: Mapping[str, Sequence[str]], methods: Sequence[str], seeds: int
+) -> list[tuple]:
     """All combinations: a task of each suite, then the next."""
     places = [(at, name, task) for name, each in targets.items() for at, task in enumerate(each)]
     places.sort(key=lambda place: place[0])
     return [
-        (name, task, method, seed) for seed in range(seeds) for _, name, task in places for method in methods
+        (name, task, method, seed)
+        for seed in range(seeds)
+        for _, name, task in places
+        for method in methods
     ]
 
 

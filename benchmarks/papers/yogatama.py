@@ -126,7 +126,9 @@ def spread(values: np.ndarray) -> str:
 def tables(rows: Rows) -> list[str]:
     """Table 3 and Figure 3 in numbers."""
     rank = {value: ranks(table_of(rows, value)) for value in ("dev", "test")}
-    mean = {value: {m: v.mean() for m, v in table_of(rows, value).items()} for value in ("dev", "test")}
+    mean = {
+        value: {m: v.mean() for m, v in table_of(rows, value).items()} for value in ("dev", "test")
+    }
     body = [
         [
             method,
@@ -143,9 +145,14 @@ def tables(rows: Rows) -> list[str]:
         "",
     ]
     lines += markdown(head, body)
-    cpu = {method: values.cumsum(axis=1).mean(axis=0) for method, values in table_of(rows, "cpu").items()}
+    cpu = {
+        method: values.cumsum(axis=1).mean(axis=0)
+        for method, values in table_of(rows, "cpu").items()
+    }
     at = [n for n in (5, 10, 20, 30, 40) if n < sets] + [sets]
-    body = [[m, *(float(v[n - 1]) for n in at), float(v[-1] / v[sets // 2 - 1])] for m, v in cpu.items()]
+    body = [
+        [m, *(float(v[n - 1]) for n in at), float(v[-1] / v[sets // 2 - 1])] for m, v in cpu.items()
+    ]
     lines += ["## Figure 3: CPU seconds until so many data sets have been tuned", ""]
     lines += markdown(["method", *map(str, at), f"{sets} over {sets // 2}"], body)
     return [
@@ -162,7 +169,9 @@ def figure(rows: Rows, file: Path) -> None:
     with panels(file, 2, width=5.2) as axes:
         for method, color in colors(rank).items():
             seen = np.arange(1, rank[method].shape[1] + 1)
-            axes[0].plot(seen, (rank[method].cumsum(axis=1) / seen).mean(axis=0), color=color, label=method)
+            axes[0].plot(
+                seen, (rank[method].cumsum(axis=1) / seen).mean(axis=0), color=color, label=method
+            )
             axes[1].plot(seen, cpu[method].cumsum(axis=1).mean(axis=0), color=color, label=method)
         axes[0].set(xlabel="data sets seen", ylabel="average rank so far, test")
         axes[1].set(xlabel="data sets seen", ylabel="CPU seconds so far")

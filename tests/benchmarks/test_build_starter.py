@@ -16,7 +16,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from benchmarks import build_starter
-from benchmarks.build_starter import Cell, Judge, Numbers, at_most, evaluate, load, run, run_cell, with_twin
+from benchmarks.build_starter import (
+    Cell,
+    Judge,
+    Numbers,
+    at_most,
+    evaluate,
+    load,
+    run,
+    run_cell,
+    with_twin,
+)
 from benchmarks.starter_scores import score_classifier, score_regressor
 from benchmarks.starter_spaces import Spec, specs
 from sktransfer import Archive, DatasetProfile, Space, Task, profile
@@ -38,7 +48,9 @@ def folder(tmp_path):
     table.assign(target=np.where(sum_ > 0, "yes", "no")).to_csv(
         tmp_path / "classification" / "one-two.csv.gz", index=False
     )
-    table.drop(columns="x3").assign(target=sum_).to_csv(tmp_path / "regression" / "three.csv.gz", index=False)
+    table.drop(columns="x3").assign(target=sum_).to_csv(
+        tmp_path / "regression" / "three.csv.gz", index=False
+    )
     load.cache_clear()
     return tmp_path
 
@@ -58,7 +70,9 @@ def test_a_cell_becomes_a_record(folder, tmp_path):
 
 def test_a_cell_is_the_same_again_and_shares_its_first_configurations(folder):
     spec, data = specs("regression")["Lasso"], load("regression", "three", folder)
-    first, again = (evaluate(Cell("regression", "three", "Lasso", False), spec, data, FEW) for _ in range(2))
+    first, again = (
+        evaluate(Cell("regression", "three", "Lasso", False), spec, data, FEW) for _ in range(2)
+    )
     other = evaluate(Cell("regression", "other", "Lasso", False), spec, data, FEW)
     params = [[trial.params for trial in task.trials] for task in (first, again, other)]
     assert params[0] == params[1] and np.array_equal(first.scores, again.scores)
@@ -93,7 +107,11 @@ def test_an_interrupted_run_goes_on(folder, tmp_path, capsys):
     capsys.readouterr()
     run(folder, work, 1, FEW, False, only)
     said = capsys.readouterr().out
-    assert "3 of 4 cells are there" in said and "three-Ridge-bare: 6 trials" in said and "2/" not in said
+    assert (
+        "3 of 4 cells are there" in said
+        and "three-Ridge-bare: 6 trials" in said
+        and "2/" not in said
+    )
 
 
 def test_what_takes_too_long_has_failed():
@@ -120,7 +138,9 @@ def test_what_cannot_be_fitted_has_failed():
 
 
 @pytest.mark.parametrize("load_data", [load_iris, load_breast_cancer])
-@pytest.mark.parametrize("estimator", [SVC(), LogisticRegression(max_iter=50), KNeighborsClassifier(4)])
+@pytest.mark.parametrize(
+    "estimator", [SVC(), LogisticRegression(max_iter=50), KNeighborsClassifier(4)]
+)
 @pytest.mark.filterwarnings("ignore:lbfgs failed")
 def test_scores_are_those_of_scikit_learn(estimator, load_data):
     X, y = load_data(return_X_y=True)
@@ -160,7 +180,11 @@ def test_data_that_scikit_learn_has_are_known_in_its_version():
     X, y = load_breast_cancer(return_X_y=True)
     rounded = profile(np.round(X, 1), y)
     task = Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], rounded, id="wdbc-SVC-bare")
-    for today in (profile(X, y), profile(X[::3], y[::3]), profile(StandardScaler().fit_transform(X), y)):
+    for today in (
+        profile(X, y),
+        profile(X[::3], y[::3]),
+        profile(StandardScaler().fit_transform(X), y),
+    ):
         assert today.overlap(DatasetProfile.from_dict(with_twin(task).profile)) == 1.0
     assert profile(X, y).overlap(rounded) == 0.0
     other = Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], rounded, id="other-SVC-bare")

@@ -44,9 +44,17 @@ def test_best_so_far_leaves_out_what_some_method_has_not_done():
 
 
 def test_ranks_average_ties_and_one_is_best():
-    best = {"a": np.array([[0.3, 0.9]]), "b": np.array([[0.1 + 0.2, 0.1]]), "c": np.array([[0.1, 0.5]])}
+    best = {
+        "a": np.array([[0.3, 0.9]]),
+        "b": np.array([[0.1 + 0.2, 0.1]]),
+        "c": np.array([[0.1, 0.5]]),
+    }
     found = ranks(best)  # 0.1 + 0.2 is 0.3 but for the last digit
-    assert {m: r.tolist() for m, r in found.items()} == {"a": [[1.5, 1]], "b": [[1.5, 3]], "c": [[3, 2]]}
+    assert {m: r.tolist() for m, r in found.items()} == {
+        "a": [[1.5, 1]],
+        "b": [[1.5, 3]],
+        "c": [[3, 2]],
+    }
 
 
 def test_without_levels_keeps_means_and_differences():
@@ -63,7 +71,9 @@ def test_mean_over_groups():
     assert mean_over(values, ["x", "x", "y"]).tolist() == [[2.0], [10.0]]
 
 
-@pytest.mark.parametrize(("methods", "cells", "expected"), [(4, 14, 1.25), (5, 30, 1.11), (2, 24, 0.40)])
+@pytest.mark.parametrize(
+    ("methods", "cells", "expected"), [(4, 14, 1.25), (5, 30, 1.11), (2, 24, 0.40)]
+)
 def test_critical_difference_as_in_the_tables_of_demsar(methods, cells, expected):
     assert critical_difference(methods, cells) == pytest.approx(expected, abs=0.005)
 
@@ -90,7 +100,9 @@ def test_runner_resumes_after_a_line_that_was_cut_short(tmp_path):
     store.write_text(text[: text.rindex("square")])  # within the last line
     done.clear()
     assert (
-        run_all(store, ("number",), keys, run) == first == [{"number": n, "square": n * n} for n in (1, 2, 3)]
+        run_all(store, ("number",), keys, run)
+        == first
+        == [{"number": n, "square": n * n} for n in (1, 2, 3)]
     )
     assert done == [3]
     done.clear()
@@ -142,7 +154,9 @@ def test_a_fresh_clone_goes_on_from_the_csv(tmp_path):
     assert calls == [("a", 0), ("a", 1), ("a", 2)]
     assert (tmp_path / "out" / "tiny.csv").read_text().startswith(written)
     # Runs that are not asked for are kept all the same.
-    conduct("tiny", tiny(calls), tmp_path, tmp_path / "a third place", tmp_path / "out", 1, False, 1)
+    conduct(
+        "tiny", tiny(calls), tmp_path, tmp_path / "a third place", tmp_path / "out", 1, False, 1
+    )
     assert len(calls) == 3
     assert [row["seed"] for row in read_csv(tmp_path / "out" / "tiny.csv")] == [0, 1, 2]
     assert "1 runs" in (tmp_path / "out" / "tiny.md").read_text()
@@ -205,7 +219,14 @@ def test_experiments_are_described(name):
 
 
 def test_missing_data_are_named(tmp_path):
-    options = ["--data", str(tmp_path / "nowhere"), "--work", str(tmp_path), "--out", str(tmp_path / "out")]
+    options = [
+        "--data",
+        str(tmp_path / "nowhere"),
+        "--work",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     with pytest.raises(SystemExit, match=r"tables/deepar.*nowhere.*--data"):
         main(["dklm-tables", *options])
     (tmp_path / "nowhere" / "tables" / "deepar").mkdir(parents=True)
@@ -223,17 +244,25 @@ def folder(tmp_path):
     place = tmp_path / "tables" / "tiny"
     place.mkdir(parents=True)
     axis = {"type": "float", "low": 0.0, "high": 1.0, "log": False}
-    facts = {"hyperparameters": {"x": axis}, "metrics": {"error": {"direction": "min"}}, "tasks": ["a", "b"]}
+    facts = {
+        "hyperparameters": {"x": axis},
+        "metrics": {"error": {"direction": "min"}},
+        "tasks": ["a", "b"],
+    }
     (place / "space.json").write_text(json.dumps(facts))
     x = np.linspace(0, 1, 21)
     for task, optimum in (("a", 0.3), ("b", 0.35)):
-        pd.DataFrame({"x": x, "error": (x - optimum) ** 2}).to_csv(place / f"{task}.csv.gz", index=False)
+        pd.DataFrame({"x": x, "error": (x - optimum) ** 2}).to_csv(
+            place / f"{task}.csv.gz", index=False
+        )
     return tmp_path
 
 
 def test_replay_draws_rows_of_the_table_without_repetition(folder):
     runs = {
-        (method, seed): replay("tiny", "a", method, folder, seed=seed, n_trials=12, n_past=10, n_initial=3)
+        (method, seed): replay(
+            "tiny", "a", method, folder, seed=seed, n_trials=12, n_past=10, n_initial=3
+        )
         for method, seed in [("gp", 0), ("random", 0), ("random", 1)]
     }
     table = (np.linspace(0, 1, 21) - 0.3) ** 2
@@ -241,10 +270,16 @@ def test_replay_draws_rows_of_the_table_without_repetition(folder):
         assert len(run["loss"]) == 12
         # Rows on both sides of 0.3 have equal losses: a loss is found as often as the table has it, at most.
         found, counts = np.unique(np.round(run["loss"], 9), return_counts=True)
-        assert all(n <= np.isclose(table, loss).sum() for loss, n in zip(found, counts, strict=True))
-    assert runs["gp", 0]["loss"][:3] == runs["random", 0]["loss"][:3] != runs["random", 1]["loss"][:3]
+        assert all(
+            n <= np.isclose(table, loss).sum() for loss, n in zip(found, counts, strict=True)
+        )
+    assert (
+        runs["gp", 0]["loss"][:3] == runs["random", 0]["loss"][:3] != runs["random", 1]["loss"][:3]
+    )
     assert min(runs["gp", 0]["loss"]) == pytest.approx(0.0, abs=1e-9)
-    assert _suites.scale("tiny", "a", folder) == pytest.approx({"lowest": 0.0, "median": np.median(table)})
+    assert _suites.scale("tiny", "a", folder) == pytest.approx(
+        {"lowest": 0.0, "median": np.median(table)}
+    )
 
 
 # -- what rows say ---------------------------------------------------------------------------------
@@ -298,7 +333,13 @@ def test_slow_methods_do_not_cost_the_others_their_seeds(tmp_path):
 
 def test_distbo_tables_and_figure(tmp_path):
     rows = [
-        {"method": "dist-gp", "seed": 0, "score": [0.9, 0.8], "alike": [0.9, 0.95], "others": [0.1, 0.2]},
+        {
+            "method": "dist-gp",
+            "seed": 0,
+            "score": [0.9, 0.8],
+            "alike": [0.9, 0.95],
+            "others": [0.1, 0.2],
+        },
         {"method": "gp", "seed": 0, "score": [0.2, 0.6]},
     ]
     text = "\n".join(_distbo.tables(rows))
@@ -312,7 +353,11 @@ def test_distbo_tables_and_figure(tmp_path):
 
 def test_protein_shows_what_is_complete():
     keys = [
-        (e, p, m, s) for s in (0, 1) for e in ("svm", "forest") for p in ("x", "y") for m in ("a", "b", "c")
+        (e, p, m, s)
+        for s in (0, 1)
+        for e in ("svm", "forest")
+        for p in ("x", "y")
+        for m in ("a", "b", "c")
     ]
     runs = {(m, e, p, s) for e, p, m, s in keys if m != "c" and (e == "svm" or s == 0)}
     shown = distbo_protein.complete(keys, runs)
@@ -330,7 +375,9 @@ def test_copula_tables():
     ]
     assert copula.improvements(rows, "slice_localization", "CGP").tolist() == [[75.0, 50.0]]
     text = "\n".join(copula.tables(rows))
-    assert "| fcnet | slice_localization | 1 | 0.0 | 62.5 | 25.0 | 58.7 | 53.3 | 21.4 | 1.8 |" in text
+    assert (
+        "| fcnet | slice_localization | 1 | 0.0 | 62.5 | 25.0 | 58.7 | 53.3 | 21.4 | 1.8 |" in text
+    )
     assert "CGP, 1 tasks of fcnet, deepar: at or above the published figure on 1" in text
     assert "more than 20 % on 0 (none); ahead of gp on 1." in text
     assert "| fcnet | slice_localization | 0.5 |" in text
@@ -341,7 +388,9 @@ def test_yogatama_tables():
         {"method": "random", "order": 0, "dev": [0.5, 0.5], "test": [0.9, 0.5], "cpu": [1.0, 1.0]},
         {"method": "gp", "order": 0, "dev": [0.6, 0.5], "test": [0.7, 0.4], "cpu": [1.0, 3.0]},
     ]
-    rows.append(rows[0] | {"order": 1})  # an order that the other method has not seen: it does not count
+    rows.append(
+        rows[0] | {"order": 1}
+    )  # an order that the other method has not seen: it does not count
     text = "\n".join(yogatama.tables(rows))
     assert "2 data sets, 1 orders" in text
     assert "| random | 1.75 | 1.00 | 3.93 | 3.89 |" in text

@@ -79,14 +79,18 @@ def rows_of(method: str, *scores: list[float], data: str = "a") -> list[dict]:
 
 
 def test_regret_is_nought_at_the_best_and_one_at_the_random_median():
-    rows = rows_of("random search", [0.5, 0.6, 0.7]) + rows_of("optuna TPE", [0.6, 0.8], [float("nan"), 0.6])
+    rows = rows_of("random search", [0.5, 0.6, 0.7]) + rows_of(
+        "optuna TPE", [0.6, 0.8], [float("nan"), 0.6]
+    )
     table = regrets(rows)
     np.testing.assert_allclose(stacked(table, "optuna TPE")[0], [[(1.0 + 1.5) / 2, 0.5]])
     np.testing.assert_allclose(stacked(table, "random search")[0][0], [1.0, 2 / 3, 0.5])
 
 
 def test_a_target_where_all_is_alike_counts_for_nothing():
-    rows = rows_of("random search", [0.5, 0.5]) + rows_of("random search", [0.1, 0.2, 0.3], data="b")
+    rows = rows_of("random search", [0.5, 0.5]) + rows_of(
+        "random search", [0.1, 0.2, 0.3], data="b"
+    )
     rows += rows_of("random search", [0.1, 0.5, 0.5, 0.502], data="next to nothing")
     assert list(regrets(rows)["random search"]) == [("svc", "b")]
 
@@ -101,7 +105,10 @@ def test_claims_say_where_the_search_is_behind():
         "ahead of optuna TPE at every number of trials | | | no, behind at 10; beyond the noise at 10 |"
         in text
     )
-    assert "trial 1 as good as random search's 10th | 1.000, 0.165 | +0.835 (+0.835 to +0.835) | no |" in text
+    assert (
+        "trial 1 as good as random search's 10th | 1.000, 0.165 | +0.835 (+0.835 to +0.835) | no |"
+        in text
+    )
 
 
 def test_claims_tell_chance_from_what_is_beyond_it():
