@@ -1,18 +1,16 @@
-"""Do searches still propose what they proposed? A recording of 169 searches, and its comparison.
+"""Regression check: do 169 recorded searches still propose the same configurations?
 
-A rebuild of the package must not change what it does. This program runs small searches through the public
-names only: every surrogate, spaces of all kinds, with and without archives, batches, failing fits,
-interrupted and resumed searches, suggestions, ask and tell. ``record`` writes what they proposed and its
-outcome;
-``check`` runs them again and lists what differs.
+A rebuild of the package must not change its behavior. This program runs small searches through
+public names only: every surrogate, all kinds of spaces, with and without archives, batches, failing
+fits, interrupted and resumed searches, suggestions, ask and tell. ``record`` stores their proposals
+and outcomes. ``check`` runs the searches again and lists the differences.
 
     python -m benchmarks.same_proposals record     # writes benchmarks/assets/proposals.json.gz
-    python -m benchmarks.same_proposals check      # exit code 1 if anything differs that is not listed
+    python -m benchmarks.same_proposals check      # exit code 1 if there are unlisted differences
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import math
@@ -23,6 +21,8 @@ import time
 import warnings
 from pathlib import Path
 
+from benchmarks.runner import make_parser
+
 RECORDING = Path(__file__).parent / "assets" / "proposals.json.gz"
 
 SURROGATES = [
@@ -32,14 +32,14 @@ SURROGATES = [
 ]
 
 DECIDED: dict[str, str] = {}
-"""Cases that are meant to differ from the recording, with the decision that changed them."""
+"""Cases that differ from the recording by a decision, which is the value."""
 
 
-# -- data, estimators and spaces -----------------------------------------------------------------------
+# -- data, estimators and spaces -----------------------------------------------------------------
 
 
 def table(name):
-    """A small data set, the same every time."""
+    """Return a small reproducible data set."""
     import numpy as np
     from sklearn import datasets
     from sklearn.preprocessing import scale
@@ -62,7 +62,7 @@ def table(name):
 
 
 def spaces():
-    """Name of a kind of search -> estimator, space, whether it is a regression."""
+    """Map the name of a kind of search to its estimator and space."""
     from scipy.stats import loguniform, randint, uniform
     from sklearn.decomposition import PCA
     from sklearn.linear_model import ElasticNet, LogisticRegression
@@ -135,11 +135,11 @@ def spaces():
 REGRESSIONS = {"svr", "tree-regression", "elastic-net"}
 
 
-# -- the searches --------------------------------------------------------------------------------------
+# -- searches ------------------------------------------------------------------------------------
 
 
 def grow_archives(folder):
-    """An archive of past searches for each kind of estimator, and a misleading one."""
+    """Create an archive of past searches for each kind of estimator, and a misleading one."""
     from sktransfer import Archive, Task, TransferSearchCV
 
     kinds = {"svc": "svc", "tree": "tree", "pipeline": "svc", "svr": "svr", "knn": "knn"}
@@ -156,8 +156,8 @@ def grow_archives(folder):
                 archive=folder / name,
                 random_state=seed,
             ).fit(*table(f"{prefix}{seed}"))
-            time.sleep(0.001)  # the order of records is that of their time
-    # The past's optimum is the worst corner of what is to come.
+            time.sleep(0.001)  # records are ordered by their time
+    # The best past settings are the worst ones of the target.
     estimator, space = spaces()["svc"]
     archive = Archive(folder / "misleading")
     for seed in range(4):
@@ -183,7 +183,7 @@ def grow_archives(folder):
 
 
 def cases():
-    """Name -> function of the archives' folder that runs the case and returns plain data."""
+    """Map name to a function that takes the folder of archives and returns an outcome."""
     found = {}
     for name in SURROGATES:
         found[f"past/{name}"] = searching("svc", "wine", archive="svc", surrogate=name)
@@ -223,7 +223,7 @@ def cases():
 
 
 def searching(kind, data, archive=None, n_iter=8, scoring=None, random_state=0, **params):
-    """A case that fits a search."""
+    """Return a case that fits a search."""
 
     def run(folder):
         from sktransfer import TransferSearchCV
@@ -246,7 +246,7 @@ def searching(kind, data, archive=None, n_iter=8, scoring=None, random_state=0, 
 
 
 def resuming(kind, data, archive, surrogate):
-    """A case that ends after four trials and is resumed with more."""
+    """Return a case that ends after four trials and is resumed with more."""
 
     def run(folder):
         from sktransfer import TransferSearchCV
@@ -261,7 +261,7 @@ def resuming(kind, data, archive, surrogate):
 
 
 class Interrupting:
-    """A scorer that is interrupted once, at its n-th call."""
+    """A scorer that raises KeyboardInterrupt once, at its n-th call."""
 
     calls_left: int | None = None
 
@@ -275,7 +275,7 @@ class Interrupting:
 
 
 def interrupting(kind, data, archive, surrogate):
-    """A case that is interrupted in its fourth trial and resumed."""
+    """Return a case that is interrupted in its fourth trial and resumed."""
 
     def run(folder):
         from sktransfer import TransferSearchCV
@@ -294,13 +294,13 @@ def interrupting(kind, data, archive, surrogate):
             calls += 100 - Interrupting.calls_left
             Interrupting.calls_left = None
             return {**outcome(search), "calls": calls}
-        raise RuntimeError("was not interrupted")
+        raise RuntimeError("The search was not interrupted.")
 
     return run
 
 
 def suggesting(kind, data, archive, surrogate):
-    """A case that asks for suggestions."""
+    """Return a case that asks for suggestions."""
 
     def run(folder):
         from sktransfer import suggest
@@ -325,7 +325,7 @@ def suggesting(kind, data, archive, surrogate):
 
 
 def asking(surrogate):
-    """A case of ask and tell, with past tasks, a pool and a failure."""
+    """Return a case of ask and tell, with past tasks, a pool and a failure."""
 
     def run(folder):
         from scipy.stats import loguniform
@@ -358,7 +358,7 @@ def asking(surrogate):
 
 
 def place(folder, archive, copy=False):
-    """What `archive=` is given; a copy for searches that have to write."""
+    """Return the `archive` argument of a search; a copy for searches that write."""
     import shutil
 
     from sktransfer import Archive
@@ -375,7 +375,7 @@ def place(folder, archive, copy=False):
 
 
 def outcome(search):
-    """What a search proposed, and what came of it."""
+    """Return the proposals of a search and their results as plain data."""
     results = search.cv_results_
     key = "mean_test_score" if "mean_test_score" in results else "mean_test_accuracy"
     return {
@@ -392,14 +392,15 @@ def outcome(search):
 
 
 def plain(value):
+    """Return plain values as they are, other values as text."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
-# -- recording and comparison --------------------------------------------------------------------------
+# -- recording and comparison --------------------------------------------------------------------
 
 
 def run_all(only):
-    """Outcome of each case, in one process, with archives made for it."""
+    """Return the outcome of each case, run in one process with temporary archives."""
     results = {}
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -412,16 +413,14 @@ def run_all(only):
             start = time.monotonic()
             try:
                 results[case] = run(folder)
-            except (
-                Exception
-            ) as error:  # a case that fails differs, and the others are still of interest
+            except Exception as error:  # a failure counts as a difference, other cases continue
                 results[case] = {"error": repr(error)}
             print(f"{case:32} {time.monotonic() - start:6.1f} s", file=sys.stderr, flush=True)
     return results
 
 
 def differs(old, new, tolerance):
-    """Where two outcomes differ first, or None."""
+    """Return a description of the first difference between two outcomes, or None."""
     if isinstance(old, dict) and isinstance(new, dict):
         if old.keys() != new.keys():
             return f"fields {sorted(old.keys() ^ new.keys())}"
@@ -442,7 +441,7 @@ def differs(old, new, tolerance):
 
 
 def check(only):
-    """Print what differs from the recording; the number of cases that differ without being listed."""
+    """Print the differences from the recording; return the number of unlisted ones."""
     recorded = json.loads(gzip.decompress(RECORDING.read_bytes()))
     again = json.loads(json.dumps(run_all(only)))
     exact = close = decided = 0
@@ -468,11 +467,9 @@ def check(only):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("command", choices=["record", "check"])
-    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--only", default="", help="run only cases whose name contains this text")
     given = parser.parse_args()
     if given.command == "check":
         sys.exit(bool(check(given.only)))

@@ -44,8 +44,8 @@ def main():
             ).fit(X, y)
             heard = sum(source["refused"] is None for source in search.source_tasks_)
             print(
-                f"  {name:14} best accuracy {search.best_score_:.3f};  {heard} past tasks were heard;  "
-                f"the archive holds {len(archive)}"
+                f"  {name:14} best accuracy {search.best_score_:.3f};  {heard} past tasks were "
+                f"heard;  the archive holds {len(archive)}"
             )
 
         X, y = load_digits(return_X_y=True)
