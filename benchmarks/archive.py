@@ -53,14 +53,14 @@ def make_task(n: int, data: list[dict]) -> Task:
     return Task(trials=made, space=space_of(n % N_ESTIMATORS), profile=data[n % len(data)])
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, float]:
+def measure_seconds(call: Callable[[], Any]) -> tuple[float, float]:
     """Return the wall-clock and CPU seconds of a call."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def fill(path: Path, n_records: int) -> dict[str, tuple[float, float]]:
+def fill_archive(path: Path, n_records: int) -> dict[str, tuple[float, float]]:
     """Append the records; return the median seconds of the first and of the last 50 appends."""
     rng = np.random.default_rng(0)
     data = []
@@ -69,7 +69,7 @@ def fill(path: Path, n_records: int) -> dict[str, tuple[float, float]]:
         data.append(profile(X, (X[:, 0] > 0.5).astype(int)).to_dict())
     archive, seconds = Archive(path), []
     for n in range(n_records):
-        seconds.append(timed(partial(archive.append, make_task(n, data))))
+        seconds.append(measure_seconds(partial(archive.append, make_task(n, data))))
     found = {}
     for label, part in (("the first", seconds[:50]), ("the last", seconds[-50:])):
         wall, cpu = np.median(part, axis=0)
@@ -82,17 +82,19 @@ def select_twice(path: str) -> None:
     target = profile(np.random.default_rng(1).random((200, 6)), np.arange(200) % 2)
     archive, space = Archive(path), space_of(3)
     selections = []
-    seconds = [timed(lambda: selections.append(archive.select(space, target))) for _ in range(2)]
+    seconds = [
+        measure_seconds(lambda: selections.append(archive.select(space, target))) for _ in range(2)
+    ]
     print(json.dumps([*seconds, len(selections[-1].tasks), len(selections[-1].refused)]))
 
 
-def in_new_process(path: Path) -> list:
+def select_in_new_process(path: Path) -> list:
     """Return the output of `select_twice`."""
     command = [sys.executable, "-m", "benchmarks.archive", "--select", str(path)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def write_many(path: Path, number: int, barrier: Any) -> None:
+def append_records(path: Path, number: int, barrier: Any) -> None:
     """Append records in one of the writing processes."""
     archive = Archive(path)
     barrier.wait()
@@ -100,11 +102,13 @@ def write_many(path: Path, number: int, barrier: Any) -> None:
         archive.append(make_task(number * APPENDS + n, [{"kind": "regression", "n_rows": 3}]))
 
 
-def many_writers(path: Path) -> dict[str, Any]:
+def append_concurrently(path: Path) -> dict[str, Any]:
     """Append in sixteen processes at once, and read meanwhile."""
     context = multiprocessing.get_context("fork")
     barrier = context.Barrier(WRITERS)
-    writers = [context.Process(target=write_many, args=(path, n, barrier)) for n in range(WRITERS)]
+    writers = [
+        context.Process(target=append_records, args=(path, n, barrier)) for n in range(WRITERS)
+    ]
     for writer in writers:
         writer.start()
     archive, n_reads = Archive(path), 0
@@ -146,14 +150,14 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "past"
-        seconds = fill(path, options.records)
-        cold, warm, n_used, n_excluded = in_new_process(path)
+        seconds = fill_archive(path, options.records)
+        cold, warm, n_used, n_excluded = select_in_new_process(path)
         seconds["select, cold (new process)"] = cold
         seconds["select, warm (same process)"] = warm
-        seconds["select, cold, next process"] = in_new_process(path)[0]
+        seconds["select, cold, next process"] = select_in_new_process(path)[0]
         shutil.rmtree(path / "index")
-        seconds["select, cold, without an index"] = in_new_process(path)[0]
-        counts = many_writers(Path(folder) / "many")
+        seconds["select, cold, without an index"] = select_in_new_process(path)[0]
+        counts = append_concurrently(Path(folder) / "many")
     load = os.getloadavg()[0]
     facts = (
         f"The archive holds {options.records} records of {N_TRIALS} trials with profiles, for "

@@ -27,7 +27,14 @@ from sklearn.svm import SVC
 from benchmarks.data import data_folder, load_classification
 from benchmarks.evaluations import ESTIMATORS, MAX_ROWS, families, load
 from benchmarks.first_trial import N_TRIALS as PAST_TRIALS
-from benchmarks.first_trial import interval, past_task, regrets, sources, space_of, split_families
+from benchmarks.first_trial import (
+    interval,
+    past_task,
+    regrets,
+    source_names,
+    space_of,
+    split_families,
+)
 from benchmarks.runner import format_page, make_parser, packed_file, run_all, write_runs
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile
 from sktransfer.surrogates import REGISTRY
@@ -191,7 +198,7 @@ def main() -> None:
 
     def arguments(key: tuple) -> tuple:
         _, estimator, target, _ = key
-        past = [tasks[estimator, name] for name in sources(target, 0, family)]
+        past = [tasks[estimator, name] for name in source_names(target, 0, family)]
         return records[estimator, target], profiles[target], past
 
     keys = [(options.split, *cell, method) for cell in cells for method in options.methods]

@@ -67,7 +67,7 @@ class Logged(ClassifierMixin, BaseEstimator):
         return -((self.a - 0.3) ** 2) + X[0, 0] / 100
 
 
-def search(archive: Path, kind: str, **params) -> TransferSearchCV:
+def make_search(archive: Path, kind: str, **params) -> TransferSearchCV:
     """Return a search of one kind."""
     params = (
         {"space": {"a": uniform(0, 1)}, "n_iter": N_ITER, "random_state": 0} | KINDS[kind] | params
@@ -77,30 +77,31 @@ def search(archive: Path, kind: str, **params) -> TransferSearchCV:
     )
 
 
-def data() -> tuple[np.ndarray, np.ndarray]:
+def make_data() -> tuple[np.ndarray, np.ndarray]:
     """Return a small data set."""
     rng = np.random.default_rng(0)
     return rng.normal(size=(40, 3)), np.arange(40) % 2
 
 
-def child(folder: str, kind: str) -> None:
+def search_until_killed(folder: str, kind: str) -> None:
     """Run a search in the process to be killed, after a line of input."""
     if kind in ("batches", "grid"):
         _evaluator.SHORT_SECONDS = 0  # by default, up to half a second of fast fits can be lost
     Logged.log = Path(folder) / "log"
     sys.stdin.readline()
-    search(Path(folder) / "archive", kind).fit(*data())
+    make_search(Path(folder) / "archive", kind).fit(*make_data())
 
 
-def started(folder: Path, kind: str) -> subprocess.Popen:
+def start_process(folder: Path, kind: str) -> subprocess.Popen:
     """Start a process that is ready to search."""
     folder.mkdir()
     (folder / "log").touch()
-    code = f"from benchmarks.faults import child; child({str(folder)!r}, {kind!r})"
+    call = f"search_until_killed({str(folder)!r}, {kind!r})"
+    code = f"from benchmarks.faults import search_until_killed; {call}"
     return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
 
 
-def killed_fit(process: subprocess.Popen, log: Path, after: int, delay: float) -> list[float]:
+def kill_fit(process: subprocess.Popen, log: Path, after: int, delay: float) -> list[float]:
     """Kill the process `delay` seconds after some fits have started; return the started values."""
     with process:
         process.stdin.write(b"\n")
@@ -138,7 +139,7 @@ def find_faults(
     if any(scores[a] != score for a, score in found.items()):
         wrong.append("a score is wrong")
     n_fits = Logged.n_fits
-    resumed = search(folder / "archive", kind, resume=True).fit(*data())
+    resumed = make_search(folder / "archive", kind, resume=True).fit(*make_data())
     if Logged.n_fits - n_fits != (N_ITER - len(found)) * N_SPLITS:
         wrong.append("a known candidate was evaluated again")
     for key, values in whole.cv_results_.items():
@@ -156,17 +157,19 @@ def run(n: int, seed: int, kinds: tuple[str, ...]) -> tuple[Counter, list[str]]:
     """Kill `n` fits; return counts and faults."""
     generator, counts, wrong = random.Random(seed), Counter(), []
     with tempfile.TemporaryDirectory() as top:
-        whole = {kind: search(Path(top) / f"whole {kind}", kind).fit(*data()) for kind in kinds}
+        whole = {
+            kind: make_search(Path(top) / f"whole {kind}", kind).fit(*make_data()) for kind in kinds
+        }
         plan = [(Path(top) / str(i), kinds[i % len(kinds)]) for i in range(n)]
-        ready = started(*plan[0])
+        ready = start_process(*plan[0])
         for i, (folder, kind) in enumerate(plan):
             # The next process imports its libraries meanwhile.
-            process, ready = ready, started(*plan[i + 1]) if i + 1 < n else None
+            process, ready = ready, start_process(*plan[i + 1]) if i + 1 < n else None
             after, delay = (
                 generator.randrange(N_ITER * N_SPLITS + 1),
                 generator.uniform(0, 3 * SECONDS),
             )
-            begun = killed_fit(process, folder / "log", after, delay)
+            begun = kill_fit(process, folder / "log", after, delay)
             problems, found = find_faults(folder, kind, begun, whole[kind])
             wrong += [f"round {i} ({kind}): {problem}" for problem in problems]
             ended = len(begun) == N_ITER * N_SPLITS

@@ -45,7 +45,7 @@ def split_families(family: dict[str, str]) -> dict[str, set[str]]:
     return {"development": set(order[:half]), "report": set(order[half:])}
 
 
-def seed(name: str) -> int:
+def seed_of(name: str) -> int:
     """Return a reproducible seed; hash() differs between processes."""
     return zlib.crc32(name.encode())
 
@@ -58,7 +58,7 @@ def space_of(estimator_name: str) -> Space:
 
 def past_task(record: dict, data_profile) -> Task:
     """Return a past search: a data set's own configurations and a few of the shared ones."""
-    shared = np.random.default_rng(seed(record["data"])).choice(
+    shared = np.random.default_rng(seed_of(record["data"])).choice(
         N_SHARED, N_TRIALS - N_OWN, replace=False
     )
     trials = [
@@ -68,10 +68,10 @@ def past_task(record: dict, data_profile) -> Task:
     return Task.from_trials(space_of(record["estimator"]), trials, data_profile, id=record["data"])
 
 
-def sources(target: str, repetition: int, family: dict[str, str]) -> list[str]:
+def source_names(target: str, repetition: int, family: dict[str, str]) -> list[str]:
     """Return the data sets that a target can learn from in one repetition."""
     others = sorted(name for name in family if family[name] != family[target])
-    rng = np.random.default_rng([repetition, seed(target)])
+    rng = np.random.default_rng([repetition, seed_of(target)])
     return sorted(rng.choice(others, round(KEPT * len(others)), replace=False).tolist())
 
 
@@ -140,7 +140,7 @@ def run_all(
 
     def arguments(key: runner.Key) -> tuple:
         _, estimator, target, repetition, _ = key
-        names = sources(target, repetition, family)
+        names = source_names(target, repetition, family)
         past = [(task_of(estimator, name), records[estimator, name]) for name in names]
         return records[estimator, target], profile_of(target), past
 
@@ -195,7 +195,7 @@ def report(rows: list[dict], left_out: list[str], command: str, family: dict[str
     split, names = rows[0]["split"], {row["target"] for row in rows}
     n_targets = len({(row["estimator"], row["target"]) for row in rows})
     methods = [method for method in METHODS if any(row["method"] == method for row in rows)]
-    n_tasks = [len(sources(name, 0, family)) for name in names]
+    n_tasks = [len(source_names(name, 0, family)) for name in names]
     lines = [
         "# The first trial",
         "",

@@ -63,17 +63,17 @@ def make_task(profiles: list[Any], number: int, n_trials: int) -> EncodedTask:
     return EncodedTask(theta, z, NOT_CATEGORICAL, seen, str(number), {"fit_time": 1 + theta[:, 0]})
 
 
-def make(name: str) -> Surrogate:
+def make_named(name: str) -> Surrogate:
     """Return the surrogate of a name in the tables."""
-    return make_surrogate(method(name)).set_params(**SETTINGS.get(name, {}))
+    return make_surrogate(registry_name(name)).set_params(**SETTINGS.get(name, {}))
 
 
-def method(name: str) -> str:
+def registry_name(name: str) -> str:
     """Return the registry's name of a method."""
     return name.removesuffix(" without guard")
 
 
-def timed(act: Callable[[], Any]) -> float:
+def cpu_seconds(act: Callable[[], Any]) -> float:
     """Return the CPU seconds of a call."""
     begun = time.process_time()
     act()
@@ -82,21 +82,25 @@ def timed(act: Callable[[], Any]) -> float:
 
 def seconds_of_training(name: str, tasks: list[EncodedTask], repeats: int) -> float:
     """Return the median seconds of `fit`."""
-    return float(np.median([timed(lambda: make(name).fit(tasks)) for _ in range(repeats)]))
+    return float(
+        np.median([cpu_seconds(lambda: make_named(name).fit(tasks)) for _ in range(repeats)])
+    )
 
 
 def seconds_of_conditioning(
     name: str, tasks: list[EncodedTask], target: EncodedTask, repeats: int
 ) -> float:
     """Return the median seconds of the posterior after trial 11, 12, ..."""
-    surrogate = make(name).fit(tasks)
+    surrogate = make_named(name).fit(tasks)
 
     def first(n: int) -> EncodedTask:
         return EncodedTask(target.theta[:n], target.z[:n], NOT_CATEGORICAL, target.profile)
 
     surrogate.posterior(first(10))
     return float(
-        np.median([timed(lambda n=n: surrogate.posterior(first(11 + n))) for n in range(repeats)])
+        np.median(
+            [cpu_seconds(lambda n=n: surrogate.posterior(first(11 + n))) for n in range(repeats)]
+        )
     )
 
 
@@ -106,7 +110,10 @@ def measure(repeats: int, sizes: tuple[int, ...]) -> dict[str, dict[str, Seconds
     tasks = [make_task(profiles, number, N_TRIALS) for number in range(max(sizes))]
     target = make_task(profiles, 10**6, 10 + repeats)
     found: dict[str, dict[str, Seconds]] = {"training": {}, "conditioning": {}}
-    known = {kind: [n for n in names if method(n) in REGISTRY] for kind, names in kinds().items()}
+    known = {
+        kind: [n for n in names if registry_name(n) in REGISTRY]
+        for kind, names in methods_by_measurement().items()
+    }
     for name in sorted({name for names in known.values() for name in names}):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -123,7 +130,7 @@ def measure(repeats: int, sizes: tuple[int, ...]) -> dict[str, dict[str, Seconds
     return found
 
 
-def kinds() -> dict[str, list[str]]:
+def methods_by_measurement() -> dict[str, list[str]]:
     """Map each measurement to its methods."""
     return {"training": TRAINING, "conditioning": CONDITIONING}
 
@@ -131,7 +138,7 @@ def kinds() -> dict[str, list[str]]:
 # -- the report --------------------------------------------------------------------------------
 
 
-def table(names: list[str], found: dict[str, Seconds], sizes: tuple[int, ...]) -> list[str]:
+def seconds_table(names: list[str], found: dict[str, Seconds], sizes: tuple[int, ...]) -> list[str]:
     """Return a table of seconds and of their ratios."""
     steps = list(pairwise(sizes))
     head = ["method", *(f"{size} tasks" for size in sizes)]
@@ -169,7 +176,7 @@ def report(found: dict[str, dict[str, Seconds]], repeats: int, sizes: tuple[int,
         f"second row leaves out. `scot` has no cap, as in the paper. Beyond {MAX_SCOT} trials its "
         "matrices do not fit into memory.",
         "",
-        *table(CONDITIONING, found["conditioning"], sizes),
+        *seconds_table(CONDITIONING, found["conditioning"], sizes),
         "",
         "## Training on the past tasks",
         "",
@@ -177,7 +184,7 @@ def report(found: dict[str, dict[str, Seconds]], repeats: int, sizes: tuple[int,
         "takes about the same time for any number of past tasks. Where ratios are near 1, this is "
         "the reason: the trials are not read ten times as fast.",
         "",
-        *table(TRAINING, found["training"], sizes),
+        *seconds_table(TRAINING, found["training"], sizes),
     ]
     return format_page(lines)
 

@@ -91,7 +91,7 @@ def make_tasks(n_tasks: int, n_trials: int) -> list[Task]:
     return tasks
 
 
-def reference_seconds(repeats: int = 5) -> list[float]:
+def measure_reference(repeats: int = 5) -> list[float]:
     """Return the seconds of a Cholesky decomposition on one thread."""
     A = np.random.default_rng(0).normal(size=(N_REFERENCE, N_REFERENCE))
     A = A @ A.T + N_REFERENCE * np.eye(N_REFERENCE)
@@ -104,7 +104,7 @@ def reference_seconds(repeats: int = 5) -> list[float]:
     return seconds
 
 
-def training_seconds(tasks: list[Task], surrogate: str) -> float:
+def measure_training(tasks: list[Task], surrogate: str) -> float:
     """Return the seconds of training from scratch, including the encoding of tasks."""
     optimizer = TransferOptimizer(SPACE, tasks, surrogate=surrogate, random_state=0)
     begun = time.perf_counter()
@@ -156,7 +156,9 @@ def note_first_fit(estimator: type) -> None:
     estimator.fit = noted
 
 
-def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]) -> list[dict]:
+def measure_first_proposals(
+    path: Path, surrogate: str, estimator: str, seeds: list[int]
+) -> list[dict]:
     """Run one search after another in this process; each record is removed afterwards."""
     clock, begun = Clock(), time.perf_counter()
     landmark_models(True)
@@ -201,8 +203,10 @@ def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]
     return results
 
 
-def run_processes(path: Path, surrogate: str, estimator: str, n_processes: int) -> list[list[dict]]:
-    """Run `first_proposals` on two data sets each in new processes."""
+def measure_in_processes(
+    path: Path, surrogate: str, estimator: str, n_processes: int
+) -> list[list[dict]]:
+    """Run `measure_first_proposals` on two data sets each in new processes."""
     results = []
     for number in range(n_processes):
         seeds = [str(10_000 + 2 * number), str(10_001 + 2 * number)]
@@ -217,11 +221,11 @@ def run_processes(path: Path, surrogate: str, estimator: str, n_processes: int) 
     return results
 
 
-def situations(
+def measure_situations(
     path: Path, n_processes: int, surrogate: str = "auto", estimator: str = "Probe"
 ) -> dict[str, dict[str, float]]:
     """Map situation -> median seconds, in total and of each part."""
-    runs = run_processes(path, surrogate, estimator, n_processes)
+    runs = measure_in_processes(path, surrogate, estimator, n_processes)
     kinds = {
         "no cached model": [runs[0][0]],
         "cached, new process": [first for first, _ in runs[1:]],
@@ -330,30 +334,35 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument(
         "--first", nargs="+", help=argparse.SUPPRESS
-    )  # arguments of `first_proposals`, in a new process
+    )  # arguments of `measure_first_proposals`, in a new process
     options = parser.parse_args()
     if options.first:
         path, surrogate, estimator, *seeds = options.first
         print(
             json.dumps(
-                first_proposals(Path(path), surrogate, estimator, [int(seed) for seed in seeds])
+                measure_first_proposals(
+                    Path(path), surrogate, estimator, [int(seed) for seed in seeds]
+                )
             )
         )
         return
     whole = (options.tasks, options.trials) == (N_TASKS, N_TRIALS)
-    tasks, reference = make_tasks(options.tasks, options.trials), reference_seconds()
+    tasks, reference = make_tasks(options.tasks, options.trials), measure_reference()
     make_surrogate(SURROGATES[0])  # imports torch
-    training = {s: [training_seconds(tasks, s) for _ in range(options.repeats)] for s in SURROGATES}
-    reference += reference_seconds()
+    training = {s: [measure_training(tasks, s) for _ in range(options.repeats)] for s in SURROGATES}
+    reference += measure_reference()
     with tempfile.TemporaryDirectory() as folder:
         for task in tasks:
             Archive(folder).append(task)
         proposals = {
-            s: situations(Path(folder), options.repeats + 1, surrogate=s) for s in SURROGATES
+            s: measure_situations(Path(folder), options.repeats + 1, surrogate=s)
+            for s in SURROGATES
         }
     with tempfile.TemporaryDirectory() as folder:
-        starter = {e: situations(Path(folder), options.repeats + 1, estimator=e) for e in STARTER}
-    reference += reference_seconds()
+        starter = {
+            e: measure_situations(Path(folder), options.repeats + 1, estimator=e) for e in STARTER
+        }
+    reference += measure_reference()
     command = "python -m benchmarks.meta_model"
     command += f" --tasks {options.tasks} --trials {options.trials}" * (not whole)
     text = report(training, proposals, starter, reference, options, command)

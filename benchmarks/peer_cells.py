@@ -96,7 +96,7 @@ def mixed_table(name: str, folder: Path) -> tuple[pd.DataFrame, np.ndarray]:
     return table, y
 
 
-def suits(estimator: str, name: str, folder: Path) -> bool:
+def is_suitable(estimator: str, name: str, folder: Path) -> bool:
     """Return whether a data set suits the estimator; the mixed pipeline needs both column types."""
     if estimator != MIXED:
         return True

@@ -30,9 +30,17 @@ from sklearn.model_selection import HalvingRandomSearchCV
 
 from benchmarks.data import data_folder
 from benchmarks.evaluations import families
-from benchmarks.first_trial import seed as seed_of
-from benchmarks.first_trial import split_families
-from benchmarks.peer_cells import ESTIMATORS, FOLDS, SCORING, Data, evaluate, load, space_of, suits
+from benchmarks.first_trial import seed_of, split_families
+from benchmarks.peer_cells import (
+    ESTIMATORS,
+    FOLDS,
+    SCORING,
+    Data,
+    evaluate,
+    is_suitable,
+    load,
+    space_of,
+)
 from benchmarks.peer_methods import (
     HALVING,
     INDEPENDENT,
@@ -148,7 +156,9 @@ class Comparison:
         self, targets: list[str], estimators: list[str], methods: list[str], n_seeds: int
     ) -> list[dict]:
         """Return the rows of all searches on the targets; the past tasks are made first."""
-        cells = [(e, name) for e in estimators for name in targets if suits(e, name, self._folder)]
+        cells = [
+            (e, name) for e in estimators for name in targets if is_suitable(e, name, self._folder)
+        ]
         past = [(e, name) for e in estimators for name in self.family]
         self._rows([(*cell, NO_ARCHIVE, 0) for cell in past])
         keys = []

@@ -209,8 +209,8 @@ def report(measured: dict[str, float]) -> str:
         "",
         "× is a ratio to a reference in the same run: both are measured several times, in turn, "
         "and the fastest runs count. `import sktransfer` is lazy, so `from sktransfer import "
-        "TransferSearchCV` is measured too. The limits are wide, so that a busy machine does not "
-        "exceed them.",
+        "TransferSearchCV` is measured too. Limits in seconds are wide, so that a busy machine "
+        "does not exceed them.",
         "",
         *markdown_table(["function", "measured", "limit", "unit", "met"], rows),
     ]

@@ -126,7 +126,7 @@ def make_page(
 
 
 def round_values(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the row with six significant digits, so that new and packed runs are treated alike."""
+    """Return the row with six significant digits, so that new runs equal packed ones."""
     return {name: _rounded(value) for name, value in row.items()}
 
 

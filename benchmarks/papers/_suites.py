@@ -74,7 +74,7 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
     for name in ["all suites", *suites] if len(suites) > 1 else suites:
         # Some methods were run on some of the suites only.
         chosen = (
-            everywhere(rows)
+            rows_of_common_methods(rows)
             if name == "all suites"
             else [row for row in rows if row["suite"] == name]
         )
@@ -93,14 +93,14 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
     return lines + seconds(rows)
 
 
-def split(rows: Rows, slow: Collection[str], seeds: int) -> tuple[Rows, Rows]:
+def split_slow_methods(rows: Rows, slow: Collection[str], seeds: int) -> tuple[Rows, Rows]:
     """Return the rows without slow methods, and all rows with the seeds of the slow methods."""
     return [r for r in rows if r["method"] not in slow], [r for r in rows if r["seed"] < seeds]
 
 
 def tables_in_two(rows: Rows, slow: Collection[str], seeds: int, at: Sequence[int]) -> list[str]:
     """Return tables of the main methods with all seeds, then of all with common seeds."""
-    main, everyone = split(rows, slow, seeds)
+    main, everyone = split_slow_methods(rows, slow, seeds)
     lines = ["# The main methods", "", *tables(main, at)]
     if len(main) < len(rows):
         lines += [f"# All methods, {seeds} seed{'s' * (seeds > 1)}", "", *tables(everyone, at)]
@@ -126,7 +126,7 @@ def seconds(rows: Rows) -> list[str]:
     ]
 
 
-def everywhere(rows: Rows) -> Rows:
+def rows_of_common_methods(rows: Rows) -> Rows:
     """Return the rows of the methods that were run on every suite."""
     suites = {row["suite"] for row in rows}
     seen: dict[str, set[str]] = {}
@@ -137,7 +137,7 @@ def everywhere(rows: Rows) -> Rows:
 
 def figure_in_two(rows: Rows, slow: Collection[str], seeds: int, file: Path) -> None:
     """Draw the curves of the main methods, and the ranks of all."""
-    main, everyone = split(rows, slow, seeds)
+    main, everyone = split_slow_methods(rows, slow, seeds)
     figure(main, file, ranked=everyone if len(main) < len(rows) else None)
 
 
@@ -146,7 +146,7 @@ def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:
 
     With `ranked` the last panel shows these rows, which may have more methods.
     """
-    found = Comparison(everywhere(rows))
+    found = Comparison(rows_of_common_methods(rows))
     n_trials = next(iter(found.rank.values())).shape[1]
     with panels(file, 3) as axes:
         curves(axes[0], found.regret, ylabel="mean normalized regret")
@@ -156,5 +156,5 @@ def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:
         axes[0].set(yscale="log", ylim=(lowest / 2, None))  # bands that reach 0 are cut off
         curves(axes[1], found.rank, ylabel="mean rank")
         legend_beside(axes[1])
-        last = found if ranked is None else Comparison(everywhere(ranked))
+        last = found if ranked is None else Comparison(rows_of_common_methods(ranked))
         rank_diagram(axes[2], last.last(n_trials), last.difference, f"after {n_trials} trials")

@@ -430,4 +430,4 @@ def test_yogatama_tables_show_ranks_and_time():
     text = "\n".join(yogatama.tables(rows))
     assert "2 data sets, 1 orders" in text
     assert "| random | 1.75 | 1.00 | 3.93 | 3.89 |" in text
-    assert "| gp | 4 | 4 |" in text  # seconds in all, and how many times those of the first half
+    assert "| gp | 4 | 4 |" in text  # total seconds, and their ratio to the first half
