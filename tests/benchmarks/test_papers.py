@@ -335,15 +335,15 @@ def suite_rows():
     return rows
 
 
-def test_suites_compare_tasks_not_seeds():
-    found = _suites.Comparison(_suites.everywhere(suite_rows()))
+def test_comparison_averages_seeds_of_each_task():
+    found = _suites.Comparison(_suites.rows_of_common_methods(suite_rows()))
     assert found.tasks == [("s", "a"), ("s", "b"), ("t", "c")]
     np.testing.assert_allclose(found.regret["good"], [[1.0, 0.0]] * 3)
     assert found.last(2) == {"good": 1.0, "bad": 2.0}
     assert found.difference == critical_difference(2, 3)
 
 
-def test_suite_tables_and_figure(tmp_path):
+def test_suite_tables_and_figure_are_made(tmp_path):
     text = "\n".join(_suites.tables(suite_rows(), [1, 2]))
     assert "## all suites: 3 tasks" in text and "## s: 2 tasks" in text
     assert "| good | 1 | 0 |" in text
@@ -353,9 +353,9 @@ def test_suite_tables_and_figure(tmp_path):
     assert (tmp_path / "suites.png").stat().st_size > 1000
 
 
-def test_slow_methods_do_not_cost_the_others_their_seeds(tmp_path):
+def test_tables_in_two_keep_all_seeds_of_main_methods(tmp_path):
     rows = [row for row in suite_rows() if row["method"] != "bad" or row["seed"] < 1]
-    main, everyone = _suites.split(rows, ["bad"], 1)
+    main, everyone = _suites.split_slow_methods(rows, ["bad"], 1)
     assert {row["method"] for row in main} == {"good", "local"}
     assert {row["seed"] for row in main} == {0, 1} and {row["seed"] for row in everyone} == {0}
     text = "\n".join(_suites.tables_in_two(rows, ["bad"], 1, [1, 2]))
