@@ -35,7 +35,7 @@ from benchmarks.first_trial import (
     space_of,
     split_families,
 )
-from benchmarks.runner import format_page, make_parser, packed_file, run_all, write_runs
+from benchmarks.runner import format_page, make_parser, packed_file, run_all, update_runs
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile
 from sktransfer.surrogates import REGISTRY
 
@@ -213,7 +213,7 @@ def main() -> None:
     text = report(rows, options.methods, command + " --search" * options.search, seconds)
     if packed:
         options.report.write_text(text)
-        write_runs(rows, packed)
+        update_runs(rows, packed, FIELDS)
     print(text)
 
 

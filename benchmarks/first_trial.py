@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks import runner
 from benchmarks.data import data_folder, load_classification
 from benchmarks.evaluations import ESTIMATORS, MAX_ROWS, N_OWN, N_SHARED, families, load
-from benchmarks.runner import RESULTS, format_page, make_parser, packed_file, write_runs
+from benchmarks.runner import RESULTS, format_page, make_parser, packed_file, update_runs
 from sktransfer import Space, Task, TransferOptimizer, profile
 from sktransfer.utils._scores import clip_low_outliers, standardize
 
@@ -281,7 +281,7 @@ def main() -> None:
     text = report(rows, left_out, command, family)
     if packed:
         options.report.write_text(text)
-        write_runs(rows, packed)
+        update_runs(rows, packed, FIELDS)
     print(text)
 
 

@@ -24,7 +24,7 @@ from benchmarks.runner import (
     make_parser,
     packed_file,
     run_all,
-    write_runs,
+    update_runs,
 )
 from benchmarks.starter_spaces import specs
 from sktransfer import DatasetProfile, Task, TransferOptimizer
@@ -145,7 +145,7 @@ def main() -> None:
     options = parser.parse_args()
     packed = packed_file(options.report)
     rows = run_all(STORE, FIELDS, keys(), run, options.jobs, packed=packed)
-    write_runs(rows, packed)
+    update_runs(rows, packed, FIELDS)
     page = [
         "# Past tasks ranked by the target's metric",
         "",

@@ -30,7 +30,7 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks import runner
 from benchmarks.data import data_folder, load_classification
 from benchmarks.papers._replay import expected_best
-from benchmarks.runner import RESULTS, WORK, format_page, make_parser, packed_file, write_runs
+from benchmarks.runner import RESULTS, WORK, format_page, make_parser, packed_file, update_runs
 from sktransfer import Space, TransferOptimizer
 
 DEVELOPMENT = ["bupa", "ecoli1", "hayes-roth", "heart", "pima", "tae", "wdbc", "wine"]
@@ -273,7 +273,7 @@ def main() -> None:
     text = report(rows, command, options.seeds, options.scoring)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(text)
-    write_runs(rows, packed_file(page))
+    update_runs(rows, packed_file(page), FIELDS)
     print(text)
 
 

@@ -68,6 +68,13 @@ def write_runs(rows: Iterable[Row], file: Path) -> None:
     file.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
+def update_runs(rows: Sequence[Row], file: Path, fields: Sequence[str]) -> None:
+    """Write rows to a packed file, followed by its other rows, which stay there."""
+    keys = {key_of(row, fields) for row in rows}
+    others = [row for row in read_runs(file) if key_of(row, fields) not in keys]
+    write_runs([*rows, *others], file)
+
+
 def append_runs(rows: Iterable[Row], store: Path) -> None:
     """Append rows to a plain file, which a crash may have left with half a line."""
     text = "".join(json.dumps(row) + "\n" for row in rows)

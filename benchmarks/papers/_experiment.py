@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.runner import Key, format_page, key_of, read_rows, read_runs, run_all, write_runs
+from benchmarks.runner import Key, format_page, read_rows, read_runs, run_all, update_runs
 
 Rows = list[dict[str, Any]]
 
@@ -89,9 +89,8 @@ def conduct(
         wanted = [key for key in keys if key in there] if done else keys
         rows = run_all(store, fields, wanted, experiment.run, n_jobs, lambda key: (folder,), packed)
     rows = [round_values(row) for row in rows]
-    shown = {key_of(row, fields) for row in rows}
     out.mkdir(parents=True, exist_ok=True)
-    write_runs([*rows, *(row for row in last if key_of(row, fields) not in shown)], packed)
+    update_runs(rows, packed, fields)
     experiment.figure(rows, out / f"{name}.png")
     text = make_page(name, experiment, rows, len(keys), seeds, quick, out)
     (out / f"{name}.md").write_text(text)
