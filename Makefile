@@ -1,5 +1,5 @@
-# Everything happens in virtual environments that this file makes; nothing is installed outside them.
-# torch is pinned in the constraints, so no install may go without them.
+# All targets use virtual environments that this file creates. Nothing is installed outside them.
+# The constraints pin torch, so every install must use them.
 
 VENV    ?= .venv
 OLDEST  ?= .venv-oldest
@@ -7,7 +7,7 @@ PYTHON  ?= python3
 WORKERS ?= 2
 ARGS    ?=
 
-# One thread per test worker: more would only compete for the cores.
+# One thread per test worker, because more would compete for the cores.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PIP     := -m pip install --quiet --disable-pip-version-check
 PYTEST  := -m pytest -n $(WORKERS) $(ARGS)
@@ -16,10 +16,11 @@ CONFIG  := setup.cfg pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest lint bench-plain bench-transfer bench-archive bench-peers starter papers clean
+.PHONY: help demo test test-oldest coverage lint bench-plain bench-transfer bench-archive bench-peers \
+        bench-speed starter papers clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 	@echo "Variables: VENV=$(VENV) OLDEST=$(OLDEST) PYTHON=$(PYTHON) WORKERS=$(WORKERS) ARGS=(for pytest)"
 
 demo: $(VENV)/.installed  ## run the quick start
@@ -28,43 +29,49 @@ demo: $(VENV)/.installed  ## run the quick start
 test: $(VENV)/.installed-test  ## run the tests and doctests
 	$(THREADS) $(VENV)/bin/python $(PYTEST)
 
-test-oldest: $(OLDEST)/.installed-test  ## run the quick ones with the oldest supported dependencies
+test-oldest: $(OLDEST)/.installed-test  ## run the fast tests with the oldest supported dependencies
 	$(THREADS) $(OLDEST)/bin/python $(PYTEST) -m 'not slow'
 
-lint: $(VENV)/.installed-dev  ## ruff and mypy
+coverage: $(VENV)/.installed-dev  ## run the tests and report the coverage of the package
+	$(THREADS) $(VENV)/bin/python $(PYTEST) --cov=sktransfer --cov-branch --cov-report=term-missing:skip-covered
+
+lint: $(VENV)/.installed-dev  ## run ruff and mypy
 	$(VENV)/bin/python -m ruff check .
 	$(VENV)/bin/python -m ruff format --check .
 	$(VENV)/bin/python -m mypy
 
-bench-plain: $(VENV)/.installed-bench  ## the optimiser without an archive, beside others
+bench-plain: $(VENV)/.installed-bench  ## compare the optimizer without an archive to others
 	$(VENV)/bin/python -m benchmarks.plain_bo
 
-bench-transfer: $(VENV)/.installed-bench  ## transfer: first trials, proteins, and the time a model takes (hours)
+bench-transfer: $(VENV)/.installed-bench  ## measure transfer: first trials, proteins, training time (hours)
 	$(THREADS) $(VENV)/bin/python -m benchmarks.evaluations
 	$(THREADS) $(VENV)/bin/python -m benchmarks.first_trial
 	$(THREADS) $(VENV)/bin/python -m benchmarks.papers distbo-protein
 	$(VENV)/bin/python -m benchmarks.meta_model
 
-papers: $(VENV)/.installed-bench  ## the papers' own experiments at reduced size
+papers: $(VENV)/.installed-bench  ## run the experiments of the papers at reduced size
 	$(THREADS) $(VENV)/bin/python -m benchmarks.papers all --quick
 
-bench-archive: $(VENV)/.installed-bench  ## ten thousand records, and many writers
+bench-archive: $(VENV)/.installed-bench  ## measure the archive with ten thousand records and many writers
 	$(THREADS) $(VENV)/bin/python -m benchmarks.archive --report docs/results/archive.md
 
-bench-peers: $(VENV)/.installed-bench  ## the search beside random search, Optuna, skopt and others (hours)
+bench-peers: $(VENV)/.installed-bench  ## compare the search to random search, Optuna, skopt and others (hours)
 	$(THREADS) $(VENV)/bin/python -m benchmarks.peers --report docs/results/peers.md
 
-starter: $(VENV)/.installed-bench  ## the starter archive: evaluate what is not there yet (hours), and pack
+bench-speed: $(VENV)/.installed-bench  ## check the limits on run time
+	$(THREADS) $(VENV)/bin/python -m benchmarks.speed
+
+starter: $(VENV)/.installed-bench  ## build the starter archive: evaluate missing cells (hours) and pack
 	$(THREADS) $(VENV)/bin/python -m benchmarks.build_starter --jobs $(WORKERS)
 	$(VENV)/bin/python -m benchmarks.build_starter --pack
 
-clean:  ## remove the environments in this folder, caches and builds
-	rm -rf .venv .venv-oldest build dist sktransfer.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+clean:  ## remove environments, caches and builds
+	rm -rf .venv .venv-oldest build dist sktransfer.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A stamp is touched only after its install went through, and is out of date when the configuration is newer.
+# A stamp is touched only after a successful install, and is out of date if the configuration is newer.
 $(VENV)/.made $(OLDEST)/.made:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try make PYTHON=python3.11")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required. Try make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(@D)
 	@touch $@
 

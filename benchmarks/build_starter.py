@@ -1,22 +1,21 @@
-"""Makes the starter archive: trials of many estimators on many data sets.
+"""Build the starter archive: trials of many estimators on many data sets.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.build_starter --jobs 2    # about three hours on two cores
-    python -m benchmarks.build_starter --pack                        # what there is, into the package
+    OMP_NUM_THREADS=1 python -m benchmarks.build_starter --jobs 2    # about three hours, two cores
+    python -m benchmarks.build_starter --pack                        # write it into the package
 
-A cell is a data set, an estimator of `starter_spaces`, and whether a StandardScaler comes first; it is one
-record in the archive of the work folder. Cells that are there are skipped, so an interrupted run goes on,
-and one with a new data set or estimator does just that. Cheap cells come first, over all data sets.
+A cell is a data set, an estimator of `starter_spaces`, and whether a StandardScaler comes first. It
+becomes one record in the archive of the work folder. Existing cells are skipped, so an interrupted
+run resumes, and a new data set or estimator adds only its own cells. Cheap cells come first.
 
-Categories are codes in alphabetical order: trees and neighbors read them as they are, and columns stay
-columns, which one-hot would multiply. Scores are means of three folds. Half of the trials fill the space: ten
-are the same for all data sets, so that these can be compared point by point, and ten the cell's own, so that
-together they cover it. The other half is proposed by the package's own Gaussian process. A trial that takes
-too long counts as failed.
+Categories are codes in alphabetical order: trees and neighbors accept them, and one-hot encoding
+would multiply the columns. Scores are means of three folds. Half of the trials fill the space: ten
+are the same for all data sets, so that these can be compared point by point, and ten belong to the
+cell. The package's own Gaussian process proposes the other half. A trial that exceeds the time
+limit counts as failed.
 """
 
 from __future__ import annotations
 
-import argparse
 import math
 import signal
 import threading
@@ -39,7 +38,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks import runner
 from benchmarks.data import data_folder, load_classification, load_regression
+from benchmarks.runner import make_parser
 from benchmarks.starter_scores import score_classifier, score_regressor
 from benchmarks.starter_spaces import Branch, Spec, specs
 from sktransfer import Archive, DatasetProfile, Space, Task, TransferOptimizer, Trial, profile
@@ -48,13 +49,13 @@ from sktransfer.archive._starter import pack
 from sktransfer.archive._storage import PACKAGED_STARTER
 from sktransfer.surrogates.gp import GP
 
-WORK = Path(__file__).parent / ".work" / "starter"
+WORK = runner.WORK / "starter"
 KINDS = {"classification": load_classification, "regression": load_regression}
 MAX_ROWS = 1000
-# Of sets that share rows one or two are enough, and of those with a dozen rows in a class nobody learns much.
+# One or two data sets that share rows are enough, and tiny classes are not informative.
 LEFT_OUT = {
     "abalone19",
-    "crx",  # australian in another coding
+    "crx",  # australian in another encoding
     "ecoli-0_vs_1",
     "kddcup-buffer_overflow_vs_back",
     "kr-vs-k-one_vs_fifteen",
@@ -65,13 +66,13 @@ LEFT_OUT = {
     "winequality-white-3-9_vs_5",
 }
 
-# The same data in scikit-learn's version, with other digits or a corrected row: it must be known again, too.
+# scikit-learn's versions have other digits or a corrected row, and must be recognized too.
 TWINS = {"iris": load_iris, "optdigits": load_digits, "wdbc": load_breast_cancer, "wine": load_wine}
 
 
 @dataclass(frozen=True)
 class Numbers:
-    """Trials of a cell, and seconds that one may take."""
+    """Numbers of trials of a cell, and the time limit of a trial."""
 
     shared: int = 10
     own: int = 10
@@ -81,7 +82,7 @@ class Numbers:
 
 
 class Cell(NamedTuple):
-    """What one record is about."""
+    """The subject of one record."""
 
     kind: str
     data: str
@@ -101,14 +102,16 @@ class Data(NamedTuple):
 
 @lru_cache(maxsize=128)
 def load(kind: str, name: str, folder: Path) -> Data:
-    """At most MAX_ROWS rows of a data set, and their profile.
+    """Return at most MAX_ROWS rows of a data set, and their profile.
 
-    The profile also knows the fingerprints of the whole set, and of it with its categories as they are: the
-    guard against shared rows must know the set in whatever form somebody has it.
+    The profile also holds the fingerprints of the whole data set, and of its uncoded categories. So
+    the check for shared rows recognizes the data set in any form.
     """
     X, y = KINDS[kind](name, folder, MAX_ROWS)
     whole, _ = KINDS[kind](name, folder, 10**9)
-    table = pd.read_csv(folder / kind / f"{name}.csv.gz", dtype={"target": str}).drop(columns="target")
+    table = pd.read_csv(folder / kind / f"{name}.csv.gz", dtype={"target": str}).drop(
+        columns="target"
+    )
     uncoded = [] if table.select_dtypes(exclude="number").empty else [table]
     return Data(X, y, profile(X, y, enclosing=[whole, *uncoded]))
 
@@ -117,10 +120,12 @@ def load(kind: str, name: str, folder: Path) -> Data:
 
 
 def evaluate(cell: Cell, spec: Spec, data: Data, numbers: Numbers) -> Task:
-    """The record of a cell."""
+    """Return the record of a cell."""
     estimator = make_pipeline(StandardScaler(), spec.estimator) if cell.scaled else spec.estimator
     prefix = f"{estimator.steps[-1][0]}__" if cell.scaled else ""
-    space, *further = ({prefix + key: value for key, value in branch.items()} for branch in branches(spec))
+    space, *further = (
+        {prefix + key: value for key, value in branch.items()} for branch in branches(spec)
+    )
     judge = Judge(estimator, *first_rows(data, spec), cell.kind, numbers.seconds)
     trials = search(Space.parse(space, estimator), judge, numbers, seed_of(cell))
     for branch in further:
@@ -139,20 +144,22 @@ def evaluate(cell: Cell, spec: Spec, data: Data, numbers: Numbers) -> Task:
 
 
 def branches(spec: Spec) -> list[Branch]:
+    """Return all branches of a search space."""
     return [spec.space, *spec.further]
 
 
 def seed_of(cell: Cell) -> int:
-    return zlib.crc32(cell.id.encode())  # hash() differs from process to process
+    """Return a reproducible seed; hash() differs between processes."""
+    return zlib.crc32(cell.id.encode())
 
 
 def fill(space: Space, n: int, seed: int) -> list[dict[str, Any]]:
-    """The first configurations of a search that knows nothing yet: quasi-random, drawn by the seed."""
+    """Return quasi-random configurations: the first ones of a search without observations."""
     return TransferOptimizer(space, surrogate=GP(n_initial=n), random_state=seed).ask(n)
 
 
 def search(space: Space, judge: Judge, numbers: Numbers, seed: int) -> list[Trial]:
-    """Trials that fill the space, and as many as a Gaussian process proposes."""
+    """Return trials that fill the space, and as many proposed by a Gaussian process."""
     n_filling = numbers.shared + numbers.own
     surrogate = GP(n_initial=n_filling, max_iter=20)
     optimizer = TransferOptimizer(space, surrogate=surrogate, random_state=seed)
@@ -166,19 +173,21 @@ def search(space: Space, judge: Judge, numbers: Numbers, seed: int) -> list[Tria
 
 
 def first_rows(data: Data, spec: Spec) -> tuple[np.ndarray, np.ndarray]:
-    """As many rows as the estimator can take; the rows of `load` are in random order where they were cut."""
+    """Return as many rows as the estimator can handle, in random order."""
     rows = np.random.default_rng(0).permutation(len(data.y))[: spec.max_rows]
     return data.X[rows], data.y[rows]
 
 
 class Judge:
-    """Cross-validates configurations of one estimator on one data set."""
+    """Cross-validation of configurations of one estimator on one data set."""
 
     def __init__(self, estimator: Any, X: np.ndarray, y: np.ndarray, kind: str, seconds: float):
         self._estimator, self._X, self._y, self._seconds = estimator, X, y, seconds
         classes = kind == "classification"
         self._score = score_classifier if classes else score_regressor
-        self.metrics = ("balanced_accuracy" if classes else "r2",)  # the others when they are known
+        self.metrics = (
+            "balanced_accuracy" if classes else "r2",
+        )  # further metrics follow from the first trial
         folds = StratifiedKFold if classes else KFold
         self._folds = list(folds(3, shuffle=True, random_state=0).split(X, y))
 
@@ -186,13 +195,16 @@ class Judge:
         seconds, found = [], []
         try:
             with at_most(self._seconds), warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")  # stopped at max_iter: part of what is measured
+                warnings.simplefilter("ignore")  # convergence warnings: max_iter is intended
                 for train, test in self._folds:
-                    estimator, begun = clone(self._estimator).set_params(**params), time.perf_counter()
+                    estimator, begun = (
+                        clone(self._estimator).set_params(**params),
+                        time.perf_counter(),
+                    )
                     estimator.fit(self._X[train], self._y[train])
                     seconds.append(time.perf_counter() - begun)
                     found.append(self._score(estimator, self._X[test], self._y[test]))
-        except Exception:  # too slow, or impossible: a trial that failed, as in any search
+        except Exception:  # too slow or invalid: a failed trial, as in any search
             return Trial.make(params, math.nan, fit_time=float(np.mean(seconds or [self._seconds])))
         self.metrics = tuple(found[0])
         table = np.array([list(row.values()) for row in found])
@@ -204,11 +216,14 @@ class Judge:
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Raise a TimeoutError in what takes longer, as soon as it comes back to Python.
+    """Raise a TimeoutError in a block that takes longer, as soon as it returns to Python.
 
-    Where there are no such signals there is no limit but the estimators' own.
+    Without such signals there is no limit except those of the estimators.
     """
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+    if (
+        not hasattr(signal, "setitimer")
+        or threading.current_thread() is not threading.main_thread()
+    ):
         yield
         return
 
@@ -228,13 +243,13 @@ def at_most(seconds: float) -> Iterator[None]:
 
 
 def data_sets(kind: str, folder: Path) -> list[str]:
-    """Names of the data sets of one kind."""
+    """Return the names of the data sets of one kind."""
     names = sorted(path.name.removesuffix(".csv.gz") for path in (folder / kind).glob("*.csv.gz"))
     return [name for name in names if name not in LEFT_OUT]
 
 
 def cells_in_order(folder: Path, extras: bool, only: list[str] | None = None) -> list[Cell]:
-    """Every cell, the cheap and the wanted first."""
+    """Return all cells, cheap and popular ones first."""
     costs: dict[Cell, float] = {}
     for kind, kind_specs in {kind: specs(kind, extras) for kind in KINDS}.items():
         for name in data_sets(kind, folder):
@@ -242,7 +257,10 @@ def cells_in_order(folder: Path, extras: bool, only: list[str] | None = None) ->
             for estimator, spec in kind_specs.items():
                 if only and estimator not in only:
                     continue
-                rows, n_classes = min(len(X), spec.max_rows), len(np.unique(y)) if spec.per_class else 1
+                rows, n_classes = (
+                    min(len(X), spec.max_rows),
+                    len(np.unique(y)) if spec.per_class else 1,
+                )
                 cost = spec.cost * (0.2 + rows / 1000) * (1 + X.shape[1] / 50) * n_classes
                 for scaled in (False, True) if spec.scaled else (False,):
                     costs[Cell(kind, name, estimator, scaled)] = cost / spec.wanted
@@ -250,40 +268,44 @@ def cells_in_order(folder: Path, extras: bool, only: list[str] | None = None) ->
 
 
 def run_cell(cell: Cell, folder: Path, work: Path, numbers: Numbers, extras: bool) -> str:
-    """Evaluate a cell and append its record; what happened, in a line."""
+    """Evaluate a cell and append its record; return a line that describes the result."""
     begun = time.time()
     try:
-        task = evaluate(cell, specs(cell.kind, extras)[cell.estimator], load(*cell[:2], folder), numbers)
+        task = evaluate(
+            cell, specs(cell.kind, extras)[cell.estimator], load(*cell[:2], folder), numbers
+        )
         Archive(work).append(task)
-    except Exception as error:  # the other cells go on, and a new run tries this one again
+    except Exception as error:  # other cells continue, a new run repeats this one
         return f"{cell.id}: {error!r}"
     scores = task.scores[np.isfinite(task.scores)]
-    reach = f"{scores.min():.3f} to {scores.max():.3f}" if len(scores) else "nothing succeeded"
+    span = f"{scores.min():.3f} to {scores.max():.3f}" if len(scores) else "all trials failed"
     failed = f", {len(task.trials) - len(scores)} failed" if len(scores) < len(task.trials) else ""
-    return f"{cell.id}: {len(task.trials)} trials, {reach}{failed}, {time.time() - begun:.1f} s"
+    return f"{cell.id}: {len(task.trials)} trials, {span}{failed}, {time.time() - begun:.1f} s"
 
 
 def run(
     folder: Path, work: Path, n_jobs: int, numbers: Numbers, extras: bool, only: list[str] | None
 ) -> None:
-    """Evaluate the cells that are not there yet."""
+    """Evaluate the missing cells."""
     archive = Archive(work)
     cells = cells_in_order(folder, extras, only)
     todo = [cell for cell in cells if cell.id not in archive]
-    print(f"{len(cells) - len(todo)} of {len(cells)} cells are there", flush=True)
+    print(f"{len(cells) - len(todo)} of {len(cells)} cells are done", flush=True)
     begun = time.time()
     rest = folder, work, numbers, extras
     if n_jobs == 1:
         lines: Iterable[str] = (run_cell(cell, *rest) for cell in todo)
     else:
         jobs = (delayed(run_cell)(cell, *rest) for cell in todo)
-        lines = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)  # joblib 1.4 or newer
+        lines = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
+            jobs
+        )  # joblib 1.4 or newer
     for number, line in enumerate(lines, 1):
-        print(f"{number}/{len(todo)} {line}; {time.time() - begun:.0f} s in all", flush=True)
+        print(f"{number}/{len(todo)} {line}; {time.time() - begun:.0f} s in total", flush=True)
 
 
 def with_twin(task: Task) -> Task:
-    """The task, its profile with the fingerprint of scikit-learn's version of the data, if there is one."""
+    """Return the task with the fingerprint of scikit-learn's version of its data, if any."""
     known, data = DatasetProfile.from_dict(task.profile or {}), task.id.rsplit("-", 2)[0]
     if known.kind != "classification" or data not in TWINS:
         return task
@@ -293,7 +315,7 @@ def with_twin(task: Task) -> Task:
 
 
 def pack_all(work: Path, folder: Path) -> None:
-    """Write every record that taught something as the starter archive."""
+    """Write all records with a successful trial as the starter archive."""
     tasks = [with_twin(task) for task in Archive(work, readonly=True) if task.succeeded]
     pack(tasks, folder)
     size = sum(file.stat().st_size for file in folder.glob("*.joblib"))
@@ -301,13 +323,11 @@ def pack_all(work: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = make_parser(__doc__, "data", "work", "jobs")
+    parser.set_defaults(work=WORK)
+    parser.add_argument(
+        "--seconds", type=float, default=Numbers.seconds, help="time limit of a trial"
     )
-    parser.add_argument("--data", help="folder of the data sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of the records")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=Numbers.seconds, help="that a trial may take")
     parser.add_argument("--estimators", nargs="+", help="class names; all by default")
     parser.add_argument("--extras", action="store_true", help="LightGBM and XGBoost as well")
     parser.add_argument(
@@ -315,7 +335,7 @@ def main() -> None:
         nargs="?",
         type=Path,
         const=PACKAGED_STARTER,
-        help="only write the records as the starter archive, to the package or to this folder",
+        help="only write the starter archive, to the package or to this folder",
     )
     options = parser.parse_args()
     if options.pack:

@@ -1,4 +1,4 @@
-"""The data sets of the benchmarks: where they are, and how they become arrays."""
+"""The data sets of the benchmarks: where they are stored and how they become arrays."""
 
 from __future__ import annotations
 
@@ -12,23 +12,28 @@ from sklearn.utils import resample
 
 
 def data_place(given: str | None = None) -> Path:
-    """Where the data should be: as given, or SKTRANSFER_DATA, or ../shared/data beside the repository."""
-    return Path(given or os.environ.get("SKTRANSFER_DATA") or Path(__file__).parents[2] / "shared" / "data")
+    """Return the data folder: `given`, SKTRANSFER_DATA, or ../shared/data beside the repository."""
+    return Path(
+        given or os.environ.get("SKTRANSFER_DATA") or Path(__file__).parents[2] / "shared" / "data"
+    )
 
 
 def data_folder(given: str | None = None) -> Path:
-    """The folder of the data, if there are any."""
+    """Return the data folder, or exit if it holds no data."""
     folder = data_place(given)
     if not (folder / "classification").is_dir():
         raise SystemExit(
-            f"No data in {folder}: it should hold a folder 'classification' of gzipped CSV files. "
-            "Name the folder with --data or in SKTRANSFER_DATA."
+            f"{folder} has no folder 'classification' with gzipped CSV files. "
+            "Pass the data folder with --data or set SKTRANSFER_DATA."
         )
     return folder
 
 
 def load_classification(name: str, folder: Path, max_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """X (categories as codes) and y (0, 1, ...) of one data set, at most `max_rows` rows, stratified."""
+    """Return X (categories as codes) and y (0, 1, ...) of a data set.
+
+    Larger data sets are reduced to `max_rows` rows by stratified sampling.
+    """
     table = pd.read_csv(folder / "classification" / f"{name}.csv.gz", dtype={"target": str})
     y = LabelEncoder().fit_transform(table.pop("target"))
     text = table.select_dtypes(exclude="number").columns
@@ -40,11 +45,14 @@ def load_classification(name: str, folder: Path, max_rows: int) -> tuple[np.ndar
 
 
 def load_regression(name: str, folder: Path, max_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """X and y of one data set, at most `max_rows` rows, stratified by tenths of the target."""
+    """Return X and y of a data set.
+
+    Larger data sets are reduced to `max_rows` rows, stratified by deciles of the target.
+    """
     table = pd.read_csv(folder / "regression" / f"{name}.csv.gz")
     y = table.pop("target").to_numpy(dtype=float)
     X = table.to_numpy(dtype=float)
     if len(X) > max_rows:
-        tenths = pd.qcut(y, 10, labels=False, duplicates="drop")
-        X, y = resample(X, y, replace=False, n_samples=max_rows, stratify=tenths, random_state=0)
+        deciles = pd.qcut(y, 10, labels=False, duplicates="drop")
+        X, y = resample(X, y, replace=False, n_samples=max_rows, stratify=deciles, random_state=0)
     return X, y

@@ -1,33 +1,38 @@
-"""Whether past tasks should be judged by today's metric, where they recorded it, or by what they tuned.
+"""Past tasks ranked by the target's metric, where they recorded it, or by their own metric.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.other_metric [--jobs 2] [--report docs/results/other_metric.md]
+    OMP_NUM_THREADS=1 python -m benchmarks.other_metric [--jobs 2]
 
-Every task of the starter archive is the target in turn, and up to 30 tasks of the same estimator on data of
-other families are its past. They tuned balanced accuracy or R² and recorded other metrics beside it. Today's
-is one of these, and the candidates are the configurations that were evaluated on the target. How good a
-search is after k trials: the share of these configurations that are better than its best.
+Each task of the starter archive is the target in turn. Its past tasks are up to 30 tasks of the
+same estimator on data of other families. They optimized balanced accuracy or R² and recorded
+further metrics. The target optimizes one of these metrics, and its candidates are the
+configurations that were evaluated on it. A search is measured by the share of these configurations
+that are better than its best after k trials.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import warnings
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.runner import run_all
+from benchmarks.runner import (
+    RESULTS,
+    WORK,
+    format_page,
+    make_parser,
+    packed_file,
+    run_all,
+    update_runs,
+)
 from benchmarks.starter_spaces import specs
 from sktransfer import DatasetProfile, Task, TransferOptimizer
 from sktransfer.archive import Starter, starter_folder
 from sktransfer.model_selection._plan import parse_space
 from sktransfer.space import Space
 
-WORK = Path(__file__).parent / ".work" / "other_metric.jsonl"
-REPORT = Path("docs/results/other_metric.md")
+STORE, REPORT = WORK / "other_metric.jsonl", RESULTS / "other_metric.md"
 ESTIMATORS = {
     "LogisticRegression": "classification",
     "SVC": "classification",
@@ -39,37 +44,40 @@ METRICS = {
     "classification": ("accuracy", "roc_auc", "neg_log_loss"),
     "regression": ("neg_mean_absolute_error",),
 }
-TUNED, TODAYS = "what was tuned", "today's metric"
+OPTIMIZED, TARGETS = "optimized metric", "target's metric"
 N_TRIALS, N_PAST, AT = 5, 30, (1, 2, 3, 5)
-FIELDS = ("estimator", "metric", "target", "judged_by")
+FIELDS = ("estimator", "metric", "target", "ranked_by")
 
 
 @lru_cache
 def tasks_of(estimator: str) -> dict[str, Task]:
-    """The starter's tasks by id: behind a scaler where there are such, with the estimator's own names."""
+    """Return the starter tasks of an estimator by id, behind a scaler where that exists."""
     found = Starter(starter_folder()).tasks(estimator, True)
     return {task.id: task for task in found}
 
 
 @lru_cache
 def space_of(estimator: str) -> Space:
-    [spec] = [s for s in specs(ESTIMATORS[estimator]).values() if type(s.estimator).__name__ == estimator]
+    """Return the parsed space of an estimator."""
+    [spec] = [
+        s for s in specs(ESTIMATORS[estimator]).values() if type(s.estimator).__name__ == estimator
+    ]
     return parse_space([spec.space, *spec.further], spec.estimator)
 
 
 def family(id: str) -> str:
-    """Data sets that are cut from one another share the letters that their name begins with."""
+    """Return the letters that a data set's name begins with: derived data sets share them."""
     name = id.split("-")[2]
     return re.match(r"[a-z]*", name)[0] or name
 
 
 def measured(task: Task, metric: str) -> np.ndarray:
-    """The metric of each trial, NaN where the fit failed."""
+    """Return the metric of each trial, NaN where the fit failed."""
     return np.array([trial.metrics.get(metric, np.nan) for trial in task.trials], dtype=float)
 
 
-def run(estimator: str, metric: str, target_id: str, judged_by: str) -> dict:
-    """A search on one target, and after each trial the share of configurations that are better."""
+def run(estimator: str, metric: str, target_id: str, ranked_by: str) -> dict:
+    """Search on one target; return the share of better configurations after each trial."""
     tasks = tasks_of(estimator)
     target = tasks[target_id]
     others = [task for id, task in tasks.items() if family(id) != family(target_id)]
@@ -78,10 +86,12 @@ def run(estimator: str, metric: str, target_id: str, judged_by: str) -> dict:
         space_of(estimator),
         [others[i] for i in np.sort(chosen)],
         profile=DatasetProfile.from_dict(target.profile),
-        metric=metric if judged_by == TODAYS else target.metrics[0],
+        metric=metric if ranked_by == TARGETS else target.metrics[0],
         random_state=0,
     )
-    pool = [{name.split("__")[-1]: v for name, v in trial.params.items()} for trial in target.trials]
+    pool = [
+        {name.split("__")[-1]: v for name, v in trial.params.items()} for trial in target.trials
+    ]
     scores, found = measured(target, metric), []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -95,29 +105,34 @@ def run(estimator: str, metric: str, target_id: str, judged_by: str) -> dict:
 
 
 def keys() -> list[tuple]:
+    """Return the keys of all targets with configurations of different quality."""
     found = []
     for estimator, kind in ESTIMATORS.items():
         for metric in METRICS[kind]:
             for id, task in tasks_of(estimator).items():
                 values = measured(task, metric)
                 if np.isfinite(values).sum() >= 20 and np.nanmax(values) > np.nanmedian(values):
-                    found += [(estimator, metric, id, by) for by in (TUNED, TODAYS)]
+                    found += [(estimator, metric, id, by) for by in (OPTIMIZED, TARGETS)]
     return found
 
 
 def report(rows: list[dict]) -> list[str]:
+    """Return the table of results."""
     columns = " | ".join(f"k = {k}" for k in AT)
     lines = [
-        f"| estimator | metric | targets | past judged by | {columns} |",
+        f"| estimator | metric | targets | past tasks ranked by | {columns} |",
         "|---|" + "---|" * (3 + len(AT)),
     ]
     for estimator, metric in dict.fromkeys((row["estimator"], row["metric"]) for row in rows):
         of = [row for row in rows if (row["estimator"], row["metric"]) == (estimator, metric)]
-        better = {by: np.array([r["better"] for r in of if r["judged_by"] == by]) for by in (TUNED, TODAYS)}
+        better = {
+            by: np.array([r["better"] for r in of if r["ranked_by"] == by])
+            for by in (OPTIMIZED, TARGETS)
+        }
         for by, values in better.items():
             cells = " | ".join(f"{values[:, k - 1].mean():.3f}" for k in AT)
             lines.append(f"| {estimator} | {metric} | {len(values)} | {by} | {cells} |")
-        apart = better[TODAYS] - better[TUNED]
+        apart = better[TARGETS] - better[OPTIMIZED]
         half = 1.96 * apart.std(axis=0, ddof=1) / np.sqrt(len(apart))
         cells = " | ".join(f"{apart[:, k - 1].mean():+.3f} ± {half[k - 1]:.3f}" for k in AT)
         lines.append(f"| | | | difference | {cells} |")
@@ -125,24 +140,26 @@ def report(rows: list[dict]) -> list[str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--report", type=Path, default=REPORT)
+    parser = make_parser(__doc__, "jobs", "report")
+    parser.set_defaults(jobs=1, report=REPORT)
     options = parser.parse_args()
-    rows = run_all(WORK, FIELDS, keys(), run, options.jobs)
-    every = options.report.with_suffix(".jsonl")
-    every.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    packed = packed_file(options.report)
+    rows = run_all(STORE, FIELDS, keys(), run, options.jobs, packed=packed)
+    update_runs(rows, packed, FIELDS)
     page = [
-        "# Past tasks judged by today's metric",
+        "# Past tasks ranked by the target's metric",
         "",
         "Made by `OMP_NUM_THREADS=1 python -m benchmarks.other_metric`.",
         "",
         " ".join(__doc__.splitlines()[4:]).strip(),
-        f"Every run is in [{every.name}]({every.name}); intervals of 95 % over the targets.",
+        "",
+        f"All runs are in [{packed.name}](runs/{packed.name}). Intervals are 95 % over the "
+        "targets.",
         "",
     ]
-    options.report.write_text("\n".join([*page, *report(rows), ""]))
-    print(options.report.read_text())
+    text = format_page([*page, *report(rows)])
+    options.report.write_text(text)
+    print(text)
 
 
 if __name__ == "__main__":

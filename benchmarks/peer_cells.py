@@ -1,7 +1,7 @@
-"""What the searches of `benchmarks.peers` are run on: estimators with their spaces, data, and a score.
+"""The cells of `benchmarks.peers`: estimators with their spaces, data sets and a score.
 
-A cell is an estimator and a data set. A configuration's score is its balanced accuracy in three-fold
-cross-validation on at most MAX_ROWS rows.
+A cell is an estimator and a data set. The score of a configuration is its balanced accuracy in
+three-fold cross-validation on at most MAX_ROWS rows.
 """
 
 from __future__ import annotations
@@ -29,13 +29,16 @@ from benchmarks.plain_bo import ESTIMATORS as PLAIN
 from sktransfer import DatasetProfile, Space, profile
 
 MAX_ROWS = 400
-FEW = 10  # a column of at most so many different whole numbers is a category, whatever its type
+MAX_CATEGORIES = 10  # a column of at most this many distinct integers is categorical
 SCORING = "balanced_accuracy"
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 
 _prepare = make_column_transformer(
     (QuantileTransformer(n_quantiles=50), make_column_selector(dtype_include="number")),
-    (OneHotEncoder(handle_unknown="infrequent_if_exist"), make_column_selector(dtype_exclude="number")),
+    (
+        OneHotEncoder(handle_unknown="infrequent_if_exist"),
+        make_column_selector(dtype_exclude="number"),
+    ),
 )
 ESTIMATORS: dict[str, tuple[Any, dict[str, Any]]] = PLAIN | {
     "boosting": (
@@ -69,28 +72,32 @@ class Data(NamedTuple):
 
 @lru_cache(maxsize=256)
 def load(estimator: str, name: str, folder: Path) -> Data:
-    """The data of a cell: a table of numbers and categories for the mixed pipeline, else an array."""
-    X, y = mixed_table(name, folder) if estimator == MIXED else load_classification(name, folder, MAX_ROWS)
+    """Return the data of a cell: a table with categories for the mixed pipeline, else an array."""
+    X, y = (
+        mixed_table(name, folder)
+        if estimator == MIXED
+        else load_classification(name, folder, MAX_ROWS)
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Data(X, y, profile(X, y))
 
 
 def mixed_table(name: str, folder: Path) -> tuple[pd.DataFrame, np.ndarray]:
-    """X with columns that are text or have few values as categories, and y (0, 1, ...)."""
+    """Return X, where text and columns of few values are categories, and y (0, 1, ...)."""
     table = pd.read_csv(folder / "classification" / f"{name}.csv.gz", dtype={"target": str})
     y = LabelEncoder().fit_transform(table.pop("target"))
     for column in table.select_dtypes("number"):
         values = table[column].unique()
-        if len(values) <= FEW and (values == values.round()).all():
+        if len(values) <= MAX_CATEGORIES and (values == values.round()).all():
             table[column] = table[column].astype(int).astype(str)
     if len(table) > MAX_ROWS:
         table, y = resample(table, y, replace=False, n_samples=MAX_ROWS, stratify=y, random_state=0)
     return table, y
 
 
-def suits(estimator: str, name: str, folder: Path) -> bool:
-    """Whether a data set has what the estimator is about: for the mixed pipeline, columns of both kinds."""
+def is_suitable(estimator: str, name: str, folder: Path) -> bool:
+    """Return whether a data set suits the estimator; the mixed pipeline needs both column types."""
     if estimator != MIXED:
         return True
     numbers = load(estimator, name, folder).X.select_dtypes("number").shape[1]
@@ -98,16 +105,18 @@ def suits(estimator: str, name: str, folder: Path) -> bool:
 
 
 def space_of(estimator: str) -> Space:
-    """The space, which knows the estimator: parameters have the names that past tasks know them by."""
+    """Return the space parsed for its estimator, so that parameters have canonical names."""
     return Space.parse(ESTIMATORS[estimator][1], ESTIMATORS[estimator][0])
 
 
 def evaluate(estimator: str, params: dict[str, Any], data: Data, folds: Any = FOLDS) -> float:
-    """The score of a configuration; NaN if a fit fails."""
+    """Return the score of a configuration, NaN if a fit fails."""
     candidate = clone(ESTIMATORS[estimator][0]).set_params(**params)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
-            return float(cross_val_score(candidate, data.X, data.y, cv=folds, scoring=SCORING).mean())
-        except ValueError:  # scikit-learn's word for: not one of the fits went through
+            return float(
+                cross_val_score(candidate, data.X, data.y, cv=folds, scoring=SCORING).mean()
+            )
+        except ValueError:  # raised by scikit-learn if all fits failed
             return math.nan

@@ -1,6 +1,6 @@
-"""The searches that `benchmarks.peers` compares, all as ask and tell, so that they share evaluations.
+"""The searches that `benchmarks.peers` compares, all as ask and tell to share evaluations.
 
-OptunaSearchCV and BayesSearchCV are loops around the ask and tell of their samplers, which are used here.
+OptunaSearchCV and BayesSearchCV are loops around the samplers used here.
 """
 
 from __future__ import annotations
@@ -18,23 +18,29 @@ from sktransfer import DatasetProfile, Space, Task, TransferOptimizer
 from sktransfer.encoders import ManualEncoder
 
 Params = dict[str, Any]
-TOP = 3  # settings of each past task that the portfolio chooses from
+N_BEST = 3  # settings of each past task that the portfolio chooses from
 OURS = "sktransfer, "
 RANDOM, HALVING = "random search", "halving"
 NO_ARCHIVE, STARTER = f"{OURS}no archive", f"{OURS}starter"
-PAST = {f"{OURS}10 past": 10, f"{OURS}30 past": 30, "portfolio of 30 past": 30, "nearest of 30 past": 30}
+PAST = {
+    f"{OURS}10 past": 10,
+    f"{OURS}30 past": 30,
+    "portfolio of 30 past": 30,
+    "nearest of 30 past": 30,
+}
 SHUFFLED = f"{OURS}30 past, shuffled"
 METHODS = [
-    RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP", "portfolio of 30 past", "nearest of 30 past",
+    RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP", "portfolio of 30 past",
+    "nearest of 30 past",
     NO_ARCHIVE, STARTER, f"{OURS}10 past", f"{OURS}30 past", SHUFFLED,
 ]  # fmt: skip
 INDEPENDENT = {RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP"}
-"""Those that use neither the package nor its past searches."""
+"""Methods that use neither the package nor its past searches."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search may know."""
+    """Everything that a search can use."""
 
     space: dict[str, Any]
     parsed: Space
@@ -44,7 +50,7 @@ class Problem:
 
 
 class Proposer(Protocol):
-    """What a search does."""
+    """The interface of a search."""
 
     def ask(self) -> Params: ...
 
@@ -52,7 +58,7 @@ class Proposer(Protocol):
 
 
 class Ours:
-    """The package with everything as it comes."""
+    """The package with default parameters."""
 
     def __init__(self, problem: Problem):
         self._optimizer = TransferOptimizer(
@@ -81,7 +87,7 @@ class Optuna:
 
 
 class Skopt:
-    """The optimiser of scikit-optimize as BayesSearchCV sets it up; a failure counts as the worst so far."""
+    """The optimizer of scikit-optimize as in BayesSearchCV; a failure counts as the worst score."""
 
     def __init__(self, problem: Problem):
         import skopt
@@ -116,7 +122,7 @@ class Skopt:
 
 
 class Listed:
-    """Configurations that were lined up before, and random ones when they run out."""
+    """A fixed list of configurations, followed by random ones."""
 
     def __init__(self, found: Iterator[Params], problem: Problem):
         self._found, self._space, self._rng = found, problem.parsed, problem.seed
@@ -133,15 +139,17 @@ class Listed:
 
 
 def best_first(task: Task) -> list[Params]:
-    """The configurations of a past task that succeeded, best first."""
+    """Return the successful configurations of a past task, best first."""
     scores = np.asarray(task.scores)
     order = np.argsort(-scores, kind="stable")
     return [dict(task.trials[i].params) for i in order if np.isfinite(scores[i])]
 
 
 def nearest(problem: Problem) -> Iterator[Params]:
-    """The best configuration of the nearest past task, of the second nearest, and so on; then the second
-    best ones. Near are tasks with alike meta-features."""
+    """Yield the best configuration of each past task, nearest first, then the second best ones.
+
+    The distance of tasks is that of their meta-features.
+    """
     profiles = [DatasetProfile.from_dict(task.profile or {}) for task in problem.past]
     encoder = ManualEncoder().fit(profiles)
     psi, own = encoder.transform(profiles), encoder.transform([problem.profile])
@@ -152,13 +160,13 @@ def nearest(problem: Problem) -> Iterator[Params]:
 
 
 def portfolio(problem: Problem) -> Iterator[Params]:
-    """Configurations that together do best on the past tasks, each chosen given those before it.
+    """Yield configurations that are jointly best on the past tasks, each given those before it.
 
-    Candidates are the best settings of each past task. What they would have reached on the other tasks is
-    read from a forest on each task's trials; scores count from the median, 0, to the best, 1.
+    Candidates are the best settings of each past task. A forest fitted to the trials of each task
+    predicts their scores on that task, scaled from 0 (median) to 1 (best).
     """
     space = problem.parsed
-    candidates = [params for task in problem.past for params in best_first(task)[:TOP]]
+    candidates = [params for task in problem.past for params in best_first(task)[:N_BEST]]
     theta, reached = space.encode(candidates), []
     for task in problem.past:
         scores = np.asarray(task.scores)
@@ -178,9 +186,12 @@ def portfolio(problem: Problem) -> Iterator[Params]:
 
 
 def shuffled(task: Task, seed: int) -> Task:
-    """The task with its scores at the wrong configurations."""
+    """Return the task with its scores assigned to the wrong configurations."""
     order = np.random.default_rng(seed).permutation(len(task.trials))
-    trials = (replace(trial, score=task.trials[i].score) for trial, i in zip(task.trials, order, strict=True))
+    trials = (
+        replace(trial, score=task.trials[i].score)
+        for trial, i in zip(task.trials, order, strict=True)
+    )
     return replace(task, trials=tuple(trials))
 
 
@@ -191,4 +202,4 @@ MAKERS: dict[str, Callable[[Problem], Proposer]] = {
     "portfolio of 30 past": lambda problem: Listed(portfolio(problem), problem),
     "nearest of 30 past": lambda problem: Listed(nearest(problem), problem),
 }
-"""Of the others; those that begin with OURS are `Ours`."""
+"""Methods that begin with OURS are `Ours`."""

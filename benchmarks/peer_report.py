@@ -1,12 +1,11 @@
-"""What `benchmarks.peers` found, as tables and figures.
+"""Tables and figures of `benchmarks.peers`.
 
-Regret is normalized in each cell, an estimator and a data set: 0 is the best score that anybody reached,
+Regret is normalized in each cell, an estimator and a data set: 0 is the best score of any search,
 1 the median of the random configurations. Seeds are averaged first, then cells.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,16 +16,17 @@ from benchmarks.papers._compare import critical_difference, ranks
 from benchmarks.papers._figures import curves, legend_beside, panels, rank_diagram
 from benchmarks.papers._replay import expected_best
 from benchmarks.peer_methods import HALVING, METHODS, NO_ARCHIVE, OURS, RANDOM, SHUFFLED, STARTER
+from benchmarks.runner import format_page, packed_file, write_runs
 
 AT = (1, 2, 3, 5, 10, 20, 30)
 GROWN = f"{OURS}30 past"
 GP_PEER = "optuna GP"
-NOTHING = 0.005
-"""Where the best score is no more than this above the random median, nothing is to be found: half of all
-configurations are as good, and in units of such a distance one bad trial would outweigh all other targets."""
+MIN_SCALE = 0.005
+"""Targets with a smaller distance of the best score to the random median are left out: half of all
+configurations are as good as the best, and one bad trial would outweigh all other targets."""
 CLAIMS = (
-    "The difference is that of the two figures, with its 95 % bootstrap interval over data sets; where the "
-    "interval holds 0, the search may be behind by chance."
+    "The difference is that of the two figures, with its 95 % bootstrap interval over data sets. "
+    "If the interval contains 0, the search may be behind by chance."
 )
 Cell = tuple[str, str]
 Regrets = dict[str, dict[Cell, np.ndarray]]
@@ -34,38 +34,47 @@ Regrets = dict[str, dict[Cell, np.ndarray]]
 
 
 def regrets(rows: Sequence[Mapping[str, Any]]) -> Regrets:
-    """Of every method in every cell where configurations differ."""
+    """Return the regrets of every method in every cell where configurations differ."""
     table: Regrets = {}
     cells: dict[Cell, list[Mapping[str, Any]]] = {}
     for row in rows:
         cells.setdefault((row["estimator"], row["data"]), []).append(row)
     for cell, own in cells.items():
-        reference = np.array(next(row["scores"] for row in own if row["method"] == RANDOM), dtype=float)
+        reference = np.array(
+            next(row["scores"] for row in own if row["method"] == RANDOM), dtype=float
+        )
         best = max(np.nanmax(np.array(row["scores"], dtype=float)) for row in own)
         scale = best - np.nanmedian(reference)
-        if scale < NOTHING:
+        if scale < MIN_SCALE:
             continue
         for method in dict.fromkeys(row["method"] for row in own):
             if method == RANDOM:
-                loss = -np.nan_to_num(reference, nan=np.nanmin(reference))  # a failure is as bad as the worst
+                loss = -np.nan_to_num(
+                    reference, nan=np.nanmin(reference)
+                )  # a failure counts as the worst score
                 reached = -expected_best(loss, len(loss))[None]
             else:
                 scores = [row["scores"] for row in own if row["method"] == method]
                 reached = np.fmax.accumulate(np.array(scores, dtype=float), axis=1)
-                # Before the first success nothing is reached: as bad as the worst random configuration.
+                # Before the first success the worst random score counts.
                 reached = np.where(np.isnan(reached), np.nanmin(reference), reached)
             table.setdefault(method, {})[cell] = (best - reached.mean(axis=0)) / scale
     return table
 
 
-def stacked(table: Regrets, method: str, estimator: str | None = None) -> tuple[np.ndarray, list[str]]:
-    """Regrets (cells, trials) of a method, and the data sets of the cells."""
+def stacked(
+    table: Regrets, method: str, estimator: str | None = None
+) -> tuple[np.ndarray, list[str]]:
+    """Return the regrets (cells, trials) of a method, and the data sets of the cells."""
     cells = [cell for cell in table[method] if estimator in (None, cell[0])]
     return np.array([table[method][cell] for cell in cells]), [data for _, data in cells]
 
 
 def bounds(values: np.ndarray, data: Sequence[str], n: int = 1000) -> tuple[float, float]:
-    """95 % bootstrap interval of the mean over cells; data sets are drawn, since their cells go together."""
+    """Return the 95 % bootstrap interval of the mean over cells.
+
+    Data sets are resampled, because the cells of a data set are correlated.
+    """
     names = sorted(set(data))
     total = np.array([values[[d == name for d in data]].sum() for name in names])
     count = np.array([sum(d == name for d in data) for name in names])
@@ -76,13 +85,13 @@ def bounds(values: np.ndarray, data: Sequence[str], n: int = 1000) -> tuple[floa
 
 
 def interval(values: np.ndarray, data: Sequence[str]) -> str:
-    """Mean over cells and its interval."""
+    """Return the mean over cells with its interval."""
     low, high = bounds(values, data)
     return f"{values.mean():.3f} ({low:.3f}–{high:.3f})"
 
 
 def regret_table(table: Regrets, estimator: str | None = None) -> list[str]:
-    """Rows of Markdown: methods by numbers of trials."""
+    """Return a table of methods by numbers of trials."""
     lines = ["| search | " + " | ".join(f"k = {k}" for k in AT) + " |", "|---|" + "---|" * len(AT)]
     for method in (m for m in METHODS if m in table):
         values, data = stacked(table, method, estimator)
@@ -95,7 +104,7 @@ def regret_table(table: Regrets, estimator: str | None = None) -> list[str]:
 
 
 def random_trials(table: Regrets, method: str) -> list[str]:
-    """How many trials random search needs, on average over the cells, for the regret after k trials."""
+    """Return how many trials random search needs for the mean regret after k trials."""
     random = stacked(table, RANDOM)[0].mean(axis=0)
     reached = stacked(table, method)[0].mean(axis=0)
     needed = [int(np.searchsorted(-random, -reached[k - 1])) + 1 for k in AT]
@@ -103,7 +112,7 @@ def random_trials(table: Regrets, method: str) -> list[str]:
 
 
 def speed_up_table(table: Regrets) -> list[str]:
-    """Rows of Markdown: trials of random search for the regret of each method."""
+    """Return a table of the trials that random search needs for the regret of each method."""
     lines = ["| search | " + " | ".join(f"k = {k}" for k in AT) + " |", "|---|" + "---|" * len(AT)]
     for method in (m for m in METHODS if m in table and m not in (RANDOM, HALVING)):
         lines.append(f"| {method} | {' | '.join(random_trials(table, method))} |")
@@ -111,10 +120,12 @@ def speed_up_table(table: Regrets) -> list[str]:
 
 
 def seconds_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Rows of Markdown: seconds outside the evaluations."""
-    lines = ["| search | learning, s | a trial, s | of Optuna's GP |", "|---|---|---|---|"]
+    """Return a table of seconds outside the evaluations."""
+    lines = ["| search | training, s | trial, s | ratio to Optuna's GP |", "|---|---|---|---|"]
     own = {m: [r for r in rows if r["method"] == m and "seconds" in r] for m in METHODS}
-    seconds = {m: float(np.median([r["seconds"] for r in found])) for m, found in own.items() if found}
+    seconds = {
+        m: float(np.median([r["seconds"] for r in found])) for m, found in own.items() if found
+    }
     for method, value in seconds.items():
         learning = np.median([row["learning"] for row in own[method]])
         ratio = f"{value / seconds[GP_PEER]:.2f}" if GP_PEER in seconds else ""
@@ -123,7 +134,7 @@ def seconds_table(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 class Behind(NamedTuple):
-    """By how much one search after some trials is behind another after some, over the cells of both."""
+    """How far one search after some trials is behind another after some, over common cells."""
 
     ours: float
     theirs: float
@@ -132,27 +143,41 @@ class Behind(NamedTuple):
 
     @classmethod
     def of(
-        cls, table: Regrets, ours: tuple[str, int], theirs: tuple[str, int], estimator: str | None = None
+        cls,
+        table: Regrets,
+        ours: tuple[str, int],
+        theirs: tuple[str, int],
+        estimator: str | None = None,
     ) -> Behind:
         (method, k), (other, at) = ours, theirs
-        cells = [cell for cell in table[method] if cell in table[other] and estimator in (None, cell[0])]
-        pairs = np.array([(table[method][cell][k - 1], table[other][cell][at - 1]) for cell in cells])
-        return cls(*pairs.mean(axis=0), *bounds(pairs[:, 0] - pairs[:, 1], [data for _, data in cells]))
+        cells = [
+            cell for cell in table[method] if cell in table[other] and estimator in (None, cell[0])
+        ]
+        pairs = np.array(
+            [(table[method][cell][k - 1], table[other][cell][at - 1]) for cell in cells]
+        )
+        return cls(
+            *pairs.mean(axis=0), *bounds(pairs[:, 0] - pairs[:, 1], [data for _, data in cells])
+        )
 
     @property
     def holds(self) -> str:
-        """Whether it is not behind, or not by more than chance may bring about."""
-        return "yes" if self.ours <= self.theirs else "no, within the noise" if self.low <= 0 else "no"
+        """Whether the search is not behind, or not by more than the noise."""
+        return (
+            "yes" if self.ours <= self.theirs else "no, within the noise" if self.low <= 0 else "no"
+        )
 
 
 def claims(table: Regrets) -> list[str]:
-    """Rows of Markdown: what the search should do, and whether it did."""
+    """Return the table of claims, and whether they hold."""
     lines = ["| statement | figures | difference | holds |", "|---|---|---|---|"]
 
     def claim(text: str, *pair: tuple[str, int], estimator: str | None = None) -> None:
         found = Behind.of(table, *pair, estimator=estimator)
         difference = f"{found.ours - found.theirs:+.3f} ({found.low:+.3f} to {found.high:+.3f})"
-        lines.append(f"| {text} | {found.ours:.3f}, {found.theirs:.3f} | {difference} | {found.holds} |")
+        lines.append(
+            f"| {text} | {found.ours:.3f}, {found.theirs:.3f} | {difference} | {found.holds} |"
+        )
 
     for method, k, other in ((GROWN, 1, 10), (GROWN, 5, 40), (STARTER, 1, 6)):
         if method in table:
@@ -160,13 +185,17 @@ def claims(table: Regrets) -> list[str]:
             claim(text, (method, k), (RANDOM, other))
     if GROWN not in table:
         return lines
-    for peer in (m for m in METHODS if m in table and not m.startswith(OURS) and m not in (RANDOM, HALVING)):
+    for peer in (
+        m for m in METHODS if m in table and not m.startswith(OURS) and m not in (RANDOM, HALVING)
+    ):
         claim(f"trial 10 better than {peer}'s 20th", (GROWN, 10), (peer, 20))
         found = {k: Behind.of(table, (GROWN, k), (peer, k)) for k in range(1, max(AT) + 1)}
         behind = {k: each.holds for k, each in found.items() if each.holds != "yes"}
         clearly = ", ".join(str(k) for k, word in behind.items() if word == "no") or "none of them"
         words = f"no, behind at {', '.join(map(str, behind))}; beyond the noise at {clearly}"
-        lines.append(f"| ahead of {peer} at every number of trials | | | {words if behind else 'yes'} |")
+        lines.append(
+            f"| ahead of {peer} at every number of trials | | | {words if behind else 'yes'} |"
+        )
     for method in (m for m in (GROWN, SHUFFLED) if m in table and NO_ARCHIVE in table):
         for estimator in dict.fromkeys(cell[0] for cell in table[method]):
             for k in (10, 20, 30):
@@ -176,7 +205,7 @@ def claims(table: Regrets) -> list[str]:
 
 
 def figures(table: Regrets, file: Path) -> float:
-    """Regret over trials, and the ranks after 10 trials; returns the critical difference."""
+    """Draw regret over trials and ranks after 10 trials; return the critical difference."""
     shown = [m for m in METHODS if m in table and m not in (HALVING, SHUFFLED)]
     values = {m: stacked(table, m)[0][:, : max(AT)] for m in shown}
     ranked = {m: r.mean(axis=0) for m, r in ranks({m: -v for m, v in values.items()}).items()}
@@ -186,12 +215,14 @@ def figures(table: Regrets, file: Path) -> float:
         left.set(yscale="log", xscale="log")
         left.set_xticks(AT, [str(k) for k in AT])
         legend_beside(left)
-        rank_diagram(right, {m: float(r[9]) for m, r in ranked.items()}, difference, "after 10 trials")
+        rank_diagram(
+            right, {m: float(r[9]) for m, r in ranked.items()}, difference, "after 10 trials"
+        )
     return difference
 
 
 def seeds_of(rows: Sequence[Mapping[str, Any]]) -> str:
-    """How many seeds each search has, in words."""
+    """Describe how many seeds each search has."""
     numbers: dict[int, list[str]] = {}
     for method in (m for m in METHODS if m != RANDOM):
         n = len({row["seed"] for row in rows if row["method"] == method})
@@ -200,9 +231,10 @@ def seeds_of(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: str) -> str:
-    """The page as Markdown; with a file, it is written there, and figure and single runs beside it.
+    """Return the page as Markdown; with a file, write it, its figure and its packed runs.
 
-    What there is to say of the figures is written by hand, in ``NAME-notes.md``, and made part of the page.
+    The discussion of the results is written by hand in ``NAME-notes.md`` and is included in the
+    page.
     """
     table = regrets(rows)
     cells = sorted({cell for by in table.values() for cell in by})
@@ -213,10 +245,11 @@ def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: 
         f"Made by `{command}`.",
         "",
         f"{len(cells)} targets: {len(names)} data sets ({', '.join(names)}) for "
-        f"{', '.join(dict.fromkeys(e for e, _ in cells))}. Mean normalized regret after k trials, 0 the best "
-        "score that any search reached on the target, 1 the median random configuration, and in brackets "
-        "the 95 % bootstrap interval over data sets. Left out are targets where these two are less than "
-        f"{NOTHING} apart. Halving stands where it has cost as much as 30 trials. Seeds: {seeds_of(rows)}.",
+        f"{', '.join(dict.fromkeys(e for e, _ in cells))}. The table shows the mean normalized "
+        "regret after k trials with its 95 % bootstrap interval over data sets. 0 is the best "
+        "score of any search on the target, 1 the median random configuration. Targets where "
+        f"these two differ by less than {MIN_SCALE} are left out. Halving is shown where its cost "
+        f"equals 30 trials. Seeds: {seeds_of(rows)}.",
         "",
         *regret_table(table),
         "",
@@ -225,15 +258,21 @@ def write_report(rows: Sequence[Mapping[str, Any]], file: Path | None, command: 
         figures(table, file.with_suffix(".png"))
         lines += [f"![Regret over trials, and ranks]({file.stem}.png)", ""]
         notes = file.with_name(f"{file.stem}-notes.md")
-        lines += ["## What these figures say", "", notes.read_text()] if notes.exists() else []
-    lines += ["## What was to be shown", "", CLAIMS, "", *claims(table), ""]
-    lines += ["## Trials that random search needs for the same regret", "", *speed_up_table(table), ""]
+        lines += ["## Discussion", "", notes.read_text()] if notes.exists() else []
+    lines += ["## Claims", "", CLAIMS, "", *claims(table), ""]
+    lines += [
+        "## Trials that random search needs for the same regret",
+        "",
+        *speed_up_table(table),
+        "",
+    ]
     lines += ["## Seconds outside cross-validation", "", *seconds_table(rows), ""]
     for estimator in dict.fromkeys(e for e, _ in cells):
         lines += [f"## {estimator}", "", *regret_table(table, estimator), ""]
-    text = "\n".join(lines)
     if file:
-        file.write_text(text)
+        packed = packed_file(file)
+        lines += [f"All runs are in [{packed.name}](runs/{packed.name}).", ""]
         kept = [{key: value for key, value in row.items() if key != "params"} for row in rows]
-        file.with_suffix(".jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
-    return text
+        write_runs(kept, packed)
+        file.write_text(format_page(lines))
+    return format_page(lines)

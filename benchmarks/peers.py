@@ -1,22 +1,21 @@
-"""The search against its peers: how good after how many trials, and at what cost.
+"""The search and its peers: regret after each number of trials, and seconds.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.peers                 # docs/results/peers.md, some hours
+    OMP_NUM_THREADS=1 python -m benchmarks.peers --report docs/results/peers.md   # some hours
 
-Cells, estimators and scores are those of `peer_cells`, the searches those of `peer_methods`. The past of a
-target are data sets of other families, each with the trials that the package made there without an archive;
-the starter archive is stripped of the target's family. Random search is the expected best of k of N_RANDOM
-configurations. Halving has no trials: it gets as many rows to learn from as N_TRIALS trials, and what it
-finds is evaluated once.
+Cells, estimators and scores are defined in `peer_cells`, the searches in `peer_methods`. The past
+tasks of a target are data sets of other families, each with the trials of a search of the package
+without an archive. The target's family is removed from the starter archive. Random search is the
+expected best of k of N_RANDOM configurations. Halving has no trials: it may fit as many rows as
+N_TRIALS trials do, and its result is evaluated once.
 
-What was chosen was chosen on the families of the split "development"; what is reported is measured on the
-others. Every run is kept in the work folder with all that it evaluated, an interrupted program goes on from
-there, and no configuration of a cell is evaluated twice. Remove the file when the methods change; what does
-not depend on the package, the peers without a past, can be taken from the last report (--kept).
+Choices were made on the families of the split "development", the report uses the others. All runs
+are stored in the work folder with their evaluations. An interrupted program resumes there, and no
+configuration of a cell is evaluated twice. Remove the file when the methods change. Peers without
+past tasks do not depend on the package, so `--kept` takes their runs from an earlier report.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
@@ -30,10 +29,18 @@ from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import HalvingRandomSearchCV
 
 from benchmarks.data import data_folder
-from benchmarks.evaluations import WORK, families
-from benchmarks.first_trial import seed as seed_of
-from benchmarks.first_trial import split_families
-from benchmarks.peer_cells import ESTIMATORS, FOLDS, SCORING, Data, evaluate, load, space_of, suits
+from benchmarks.evaluations import families
+from benchmarks.first_trial import seed_of, split_families
+from benchmarks.peer_cells import (
+    ESTIMATORS,
+    FOLDS,
+    SCORING,
+    Data,
+    evaluate,
+    is_suitable,
+    load,
+    space_of,
+)
 from benchmarks.peer_methods import (
     HALVING,
     INDEPENDENT,
@@ -49,19 +56,19 @@ from benchmarks.peer_methods import (
     shuffled,
 )
 from benchmarks.peer_report import write_report
-from benchmarks.runner import read_rows, run_all
+from benchmarks.runner import make_parser, read_rows, read_runs, run_all, take_over
 from sktransfer import Archive, Task
 
 FIELDS = ("estimator", "data", "method", "seed")
 N_TRIALS, N_RANDOM, N_SEEDS, N_PAST = 30, 300, 3, 30
-ONE_SEED = ("optuna GP", "skopt GP")  # the slow ones
+ONE_SEED = ("optuna GP", "skopt GP")  # slow methods
 Known = dict[str, float]
 
 
 def run(
     estimator: str, data: str, method: str, seed: int, folder: Path, past: list[Task], known: Known
 ) -> dict[str, Any]:
-    """One search: its configurations, their scores, and the seconds outside the evaluations."""
+    """Run one search; return its configurations, their scores and the seconds it needed itself."""
     cell, space = load(estimator, data, folder), ESTIMATORS[estimator][1]
 
     def score(params: dict[str, Any]) -> float:
@@ -77,7 +84,9 @@ def run(
     begun = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search = MAKERS.get(method, Ours)(Problem(space, space_of(estimator), cell.profile, past, seed))
+        search = MAKERS.get(method, Ours)(
+            Problem(space, space_of(estimator), cell.profile, past, seed)
+        )
         learning, seconds, tried, scores = time.perf_counter() - begun, [], [], []
         for _ in range(N_TRIALS):
             begun = time.perf_counter()
@@ -87,17 +96,24 @@ def run(
             evaluated = time.perf_counter()
             search.tell(tried[-1], scores[-1])
             seconds.append(time.perf_counter() - evaluated + asked - begun)
-    return {"params": tried, "scores": scores, "learning": learning, "seconds": float(np.median(seconds))}
+    return {
+        "params": tried,
+        "scores": scores,
+        "learning": learning,
+        "seconds": float(np.median(seconds)),
+    }
 
 
 def identity(params: dict[str, Any]) -> str:
+    """Return a text that identifies a configuration."""
     return json.dumps(params, sort_keys=True)
 
 
 def halving(estimator: str, data: Data, seed: int) -> dict[str, Any]:
-    """What successive halving finds.
+    """Return the configuration that successive halving finds.
 
-    A third of N_TRIALS candidates see all rows; in each round before, three times as many see a third.
+    A third of N_TRIALS candidates use all rows. In each earlier round three times as many
+    candidates use a third of the rows.
     """
     n_rows, n_classes = len(data.y), len(np.unique(data.y))
     search = HalvingRandomSearchCV(
@@ -114,18 +130,21 @@ def halving(estimator: str, data: Data, seed: int) -> dict[str, Any]:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         found = search.fit(data.X, data.y).best_params_
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in found.items()}
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in found.items()
+    }
 
 
 class Comparison:
-    """The runs: which there are, what each may know of the past, and what has been evaluated already."""
+    """All runs: their keys, the past tasks of each, and the evaluations known so far."""
 
     def __init__(self, folder: Path, store: Path, n_jobs: int):
         self._folder, self._store, self._n_jobs = folder, store, n_jobs
         self.family = families(folder)
 
     def targets(self, split: str, n: int | None) -> list[str]:
-        """Data sets of a split, at most two of a family."""
+        """Return the data sets of a split, at most two of a family."""
         chosen: dict[str, list[str]] = {}
         for name in sorted(self.family):
             if self.family[name] in split_families(self.family)[split]:
@@ -133,9 +152,13 @@ class Comparison:
         names = [name for members in chosen.values() for name in members[:2]]
         return sorted(np.random.default_rng(0).permutation(names)[:n].tolist())
 
-    def run(self, targets: list[str], estimators: list[str], methods: list[str], n_seeds: int) -> list[dict]:
-        """The rows of all searches on the targets; the past tasks are made before."""
-        cells = [(e, name) for e in estimators for name in targets if suits(e, name, self._folder)]
+    def run(
+        self, targets: list[str], estimators: list[str], methods: list[str], n_seeds: int
+    ) -> list[dict]:
+        """Return the rows of all searches on the targets; the past tasks are made first."""
+        cells = [
+            (e, name) for e in estimators for name in targets if is_suitable(e, name, self._folder)
+        ]
         past = [(e, name) for e in estimators for name in self.family]
         self._rows([(*cell, NO_ARCHIVE, 0) for cell in past])
         keys = []
@@ -148,7 +171,9 @@ class Comparison:
         self._done = read_rows(self._store, FIELDS)
         self._known: dict[tuple[str, str], Known] = {}
         for row in self._done.values():
-            pairs = zip(row.get("params", ()), row["scores"], strict=False)  # none, where it was taken over
+            pairs = zip(
+                row.get("params", ()), row["scores"], strict=False
+            )  # reused runs have no params
             known = self._known.setdefault((row["estimator"], row["data"]), {})
             known |= {identity(params): score for params, score in pairs}
         return run_all(self._store, FIELDS, keys, run, self._n_jobs, self._arguments)
@@ -165,11 +190,12 @@ class Comparison:
         return self._folder, past, self._known.get((estimator, data), {})
 
     def _of_searches(self, estimator: str, target: str, seed: int, n: int) -> list[Task]:
-        """Past searches on n data sets of other families, drawn by the seed."""
+        """Return past searches on n data sets of other families, drawn by the seed."""
         others = [
             name
             for name in sorted(self.family)
-            if self.family[name] != self.family[target] and (estimator, name, NO_ARCHIVE, 0) in self._done
+            if self.family[name] != self.family[target]
+            and (estimator, name, NO_ARCHIVE, 0) in self._done
         ]
         order = np.random.default_rng([seed, seed_of(target)]).permutation(others)
         return [self._task(estimator, str(name)) for name in order[:n]]
@@ -181,54 +207,46 @@ class Comparison:
         return Task.from_trials(space_of(estimator), trials, data.profile, id=name)
 
     def _of_starter(self, estimator: str, target: str) -> list[Task]:
-        """What the starter archive has for the estimator, without the target's family."""
+        """Return the starter tasks of the estimator, without the target's family."""
         with TemporaryDirectory() as empty, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             archive = Archive(empty, readonly=True, starter=True)
             tasks = (
                 archive.select(space_of(estimator), load(estimator, target, self._folder).profile)
                 .loaded()
-                .tasks
+                .used
             )
         return [task for task in tasks if self.family.get(data_of(task)) != self.family[target]]
 
 
-def take_over(kept: Path, store: Path) -> None:
-    """Put the runs of searches that owe nothing to the package from a report's file into the store.
+def take_over_peers(kept: Path, store: Path) -> None:
+    """Copy runs that do not depend on the package from the packed file of a report to the store.
 
-    The report keeps scores, not configurations.
+    A report keeps scores, but not configurations.
     """
-    there, rows = read_rows(store, FIELDS), read_rows(kept, FIELDS)
-    store.parent.mkdir(parents=True, exist_ok=True)
-    with store.open("a") as file:
-        for key, row in rows.items():
-            if key not in there and row["method"] in INDEPENDENT:
-                file.write(json.dumps(row) + "\n")
+    take_over(store, FIELDS, (row for row in read_runs(kept) if row["method"] in INDEPENDENT))
 
 
 def data_of(task: Task) -> str:
-    """The data set of a task of the starter archive."""
+    """Return the data set of a task of the starter archive."""
     return task.id.split("-", 2)[2].rsplit("-", 2)[0]  # starter-ESTIMATOR-DATA-scaled-HASH
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    parser = make_parser(__doc__, "data", "work", "split", "jobs", "report")
+    parser.add_argument(
+        "--estimators", nargs="+", choices=list(ESTIMATORS), default=list(ESTIMATORS)
     )
-    parser.add_argument("--data", help="folder of the data sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder of the runs")
-    parser.add_argument("--split", choices=["report", "development"], default="report")
-    parser.add_argument("--estimators", nargs="+", choices=list(ESTIMATORS), default=list(ESTIMATORS))
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--targets", type=int, help="only this many data sets of the split")
     parser.add_argument("--seeds", type=int, default=N_SEEDS)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--kept", type=Path, help="a report's .jsonl: runs of the peers are taken from there")
-    parser.add_argument("--report", type=Path, help="Markdown file to write; its figures are put beside it")
+    parser.add_argument(
+        "--kept", type=Path, help="packed runs of a report, to reuse those of the peers"
+    )
     options = parser.parse_args()
     store = options.work / "peers-runs.jsonl"
     if options.kept:
-        take_over(options.kept, store)
+        take_over_peers(options.kept, store)
     comparison = Comparison(data_folder(options.data), store, options.jobs)
     targets = comparison.targets(options.split, options.targets)
     rows = comparison.run(targets, options.estimators, options.methods, options.seeds)

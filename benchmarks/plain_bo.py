@@ -1,27 +1,25 @@
-"""Plain Bayesian optimization against Optuna's samplers and random search, in one run.
+"""Plain Bayesian optimization, Optuna's samplers and random search in one run.
 
     python -m benchmarks.plain_bo
 
-Each cell is a data set and an estimator; a configuration's score is its balanced accuracy in three-fold
-cross-validation (on the skewed sets plain accuracy says little: the larger class is hard to beat).
-Regret is normalized in each cell: 0 is the best score anybody reached there, 1 the median of 300 random
-configurations. Random search is not run but computed: the expected best of k draws from those 300. Runs
-are kept in a file, one line each, and an interrupted run goes on from it.
+A cell is a data set and an estimator. The score of a configuration is its balanced accuracy in
+three-fold cross-validation: on imbalanced data, accuracy hardly exceeds the share of the larger
+class. Regret is normalized in each cell: 0 is the best score of any method, 1 the median of 300
+random configurations. Random search is not run but computed, as the expected best of k draws from
+these 300. Runs are stored in the work folder and packed beside the page, and an interrupted
+program resumes there.
 
-What was chosen (kernel, priors, number of initial trials) was chosen on the data sets of DEVELOPMENT;
-what is reported is measured on those of REPORT.
+Kernel, priors and number of initial trials were chosen on the data sets of DEVELOPMENT. The report
+uses those of REPORT.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.stats import loguniform, randint, uniform
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -29,8 +27,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+from benchmarks import runner
 from benchmarks.data import data_folder, load_classification
 from benchmarks.papers._replay import expected_best
+from benchmarks.runner import RESULTS, WORK, format_page, make_parser, packed_file, update_runs
 from sktransfer import Space, TransferOptimizer
 
 DEVELOPMENT = ["bupa", "ecoli1", "hayes-roth", "heart", "pima", "tae", "wdbc", "wine"]
@@ -63,19 +63,22 @@ PEER = "optuna GPSampler"
 METHODS = ["sktransfer gp", PEER, "optuna TPESampler"]
 N_TRIALS, N_RANDOM, MAX_ROWS = 30, 300, 400
 SCORINGS = ["balanced_accuracy", "accuracy"]
-AT = [1, 3, 5, 10, 20, 30]  # numbers of trials that are reported
+AT = [1, 3, 5, 10, 20, 30]  # reported numbers of trials
+FIELDS = ("data", "estimator", "method", "seed")
 
 
 def evaluate(estimator, params, X, y, scoring: str) -> float:
-    """Mean score over three folds; NaN if it fails."""
+    """Return the mean score over three folds, NaN if it fails."""
     cv = StratifiedKFold(3, shuffle=True, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return float(cross_val_score(estimator.set_params(**params), X, y, cv=cv, scoring=scoring).mean())
+        return float(
+            cross_val_score(estimator.set_params(**params), X, y, cv=cv, scoring=scoring).mean()
+        )
 
 
 def optuna_distributions(space):
-    """The same space in Optuna's words."""
+    """Convert a space to Optuna's distributions."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     def translate(entry):
@@ -84,13 +87,15 @@ def optuna_distributions(space):
         low, high = entry.support()
         if hasattr(entry, "pmf"):
             return IntDistribution(int(low), int(high))
-        return FloatDistribution(float(low), float(high), log=entry.dist.name in ("loguniform", "reciprocal"))
+        return FloatDistribution(
+            float(low), float(high), log=entry.dist.name in ("loguniform", "reciprocal")
+        )
 
     return {name: translate(entry) for name, entry in space.items()}
 
 
 def make_asker(method: str, space, seed: int):
-    """ask() -> params and tell(params, score) of a method."""
+    """Return ask() -> params and tell(params, score) of a method."""
     if method.startswith("sktransfer"):
         optimizer = TransferOptimizer(space, surrogate=method.split()[1], random_state=seed)
         return lambda: optimizer.ask()[0], optimizer.tell
@@ -109,12 +114,15 @@ def make_asker(method: str, space, seed: int):
     return ask, lambda params, score: study.tell(open_trials.pop(), score)
 
 
-def run(folder: Path, scoring: str, name: str, estimator_name: str, method: str, seed: int) -> dict:
-    """One search, or the random reference of a cell."""
+def run(name: str, estimator_name: str, method: str, seed: int, folder: Path, scoring: str) -> dict:
+    """Run one search, or evaluate the random configurations of a cell."""
     X, y = load_classification(name, folder, MAX_ROWS)
     estimator, space = ESTIMATORS[estimator_name]
     if method == "random":
-        scores = [evaluate(estimator, p, X, y, scoring) for p in Space.parse(space).sample(N_RANDOM, 12345)]
+        scores = [
+            evaluate(estimator, p, X, y, scoring)
+            for p in Space.parse(space).sample(N_RANDOM, 12345)
+        ]
     else:
         ask, tell = make_asker(method, space, seed)
         scores = []
@@ -122,39 +130,30 @@ def run(folder: Path, scoring: str, name: str, estimator_name: str, method: str,
             params = ask()
             scores.append(evaluate(estimator, params, X, y, scoring))
             tell(params, scores[-1])
-    return {"data": name, "estimator": estimator_name, "method": method, "seed": seed, "scores": scores}
+    return {"scores": scores}
 
 
 def run_all(
-    folder: Path, scoring: str, names: list[str], seeds: int, methods: list[str], store: Path, n_jobs: int
+    folder: Path,
+    scoring: str,
+    names: list[str],
+    seeds: int,
+    methods: list[str],
+    page: Path,
+    n_jobs: int,
 ) -> list[dict]:
-    """Every run of the comparison, read from the store where it has been done before."""
-    done = {}
-    if store.exists():
-        for line in store.read_text().splitlines():
-            row = json.loads(line)
-            done[row["data"], row["estimator"], row["method"], row["seed"]] = row
+    """Return all runs of the comparison; the missing ones are made."""
     cells = [(name, estimator) for name in names for estimator in ESTIMATORS]
-    jobs = [(*cell, method, seed) for cell in cells for method in methods for seed in range(seeds)]
-    jobs += [(*cell, "random", 0) for cell in cells]
-    todo = [job for job in jobs if job not in done]
-    store.parent.mkdir(parents=True, exist_ok=True)
-    begun = time.time()
-    results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
-        delayed(run)(folder, scoring, *job) for job in todo
+    keys = [(*cell, method, seed) for cell in cells for method in methods for seed in range(seeds)]
+    keys += [(*cell, "random", 0) for cell in cells]
+    store = WORK / f"{page.stem}.jsonl"
+    return runner.run_all(
+        store, FIELDS, keys, run, n_jobs, lambda key: (folder, scoring), packed_file(page)
     )
-    with store.open("a") as file:
-        for number, row in enumerate(results, 1):
-            done[row["data"], row["estimator"], row["method"], row["seed"]] = row
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            print(f"\r{number}/{len(todo)} runs, {time.time() - begun:.0f} s", end="", flush=True)
-    print()
-    return [done[job] for job in jobs]
 
 
 def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]:
-    """method -> estimator -> normalized regret, shape (cells and seeds, len(at))."""
+    """Map method -> estimator -> normalized regret, (cells and seeds, len(at))."""
     table: dict[str, dict[str, list]] = {}
     for name, estimator in sorted({(row["data"], row["estimator"]) for row in rows}):
         cell = [row for row in rows if (row["data"], row["estimator"]) == (name, estimator)]
@@ -162,10 +161,12 @@ def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]
         best = max(np.nanmax(row["scores"]) for row in cell)
         scale = best - np.nanmedian(reference)
         if scale <= 0:
-            continue  # nothing to be found here: every configuration is as good as the best
+            continue  # all configurations are as good as the best
         for row in cell:
             if row["method"] == "random":
-                loss = -np.nan_to_num(reference, nan=np.nanmin(reference))  # a failure is as bad as the worst
+                loss = -np.nan_to_num(
+                    reference, nan=np.nanmin(reference)
+                )  # a failure counts as the worst score
                 reached = list(-expected_best(loss, max(at))[np.array(at) - 1])
             else:
                 reached = list(np.fmax.accumulate(row["scores"])[np.array(at) - 1])
@@ -176,7 +177,7 @@ def regrets(rows: list[dict], at: list[int]) -> dict[str, dict[str, np.ndarray]]
 
 
 def seconds_per_ask(dimensions: int, repeats: int = 15) -> dict[str, float]:
-    """Median seconds of an ask after 30 trials, the methods taking turns."""
+    """Return the median seconds of an ask after 30 trials; the methods take turns."""
     space = {f"x{i}": uniform(0, 1) for i in range(dimensions)}
     askers = {}
     for method in METHODS:
@@ -196,7 +197,7 @@ def seconds_per_ask(dimensions: int, repeats: int = 15) -> dict[str, float]:
 
 
 def regret_table(table: dict[str, dict[str, np.ndarray]], estimator: str) -> list[str]:
-    """Rows of Markdown: methods by numbers of trials, over one estimator or "both"."""
+    """Return a table of methods by numbers of trials, for one estimator or "both"."""
     lines = ["| method | " + " | ".join(f"k = {k}" for k in AT) + " |", "|---|" + "---|" * len(AT)]
     for method, by in table.items():
         values = np.vstack(list(by.values())) if estimator == "both" else by[estimator]
@@ -207,17 +208,19 @@ def regret_table(table: dict[str, dict[str, np.ndarray]], estimator: str) -> lis
 
 
 def speed_table() -> list[str]:
-    """Rows of Markdown: seconds per ask, and their ratio to GPSampler's."""
+    """Return a table of seconds per ask and their ratio to GPSampler's."""
     two, eight = seconds_per_ask(2), seconds_per_ask(8)
     lines = ["| method | 2 dimensions | ratio | 8 dimensions | ratio |", "|---|---|---|---|---|"]
     for method in METHODS:
         a, b = two[method], eight[method]
-        lines.append(f"| {method} | {a:.4f} | {a / two[PEER]:.2f} | {b:.4f} | {b / eight[PEER]:.2f} |")
+        lines.append(
+            f"| {method} | {a:.4f} | {a / two[PEER]:.2f} | {b:.4f} | {b / eight[PEER]:.2f} |"
+        )
     return lines
 
 
 def report(rows: list[dict], command: str, seeds: int, scoring: str) -> str:
-    """The tables as Markdown."""
+    """Return the page of results."""
     table = regrets(rows, AT)
     names = sorted({row["data"] for row in rows})
     lines = [
@@ -225,13 +228,14 @@ def report(rows: list[dict], command: str, seeds: int, scoring: str) -> str:
         "",
         f"Made by `{command}`.",
         "",
-        f"{len(names)} data sets ({', '.join(names)}; at most {MAX_ROWS} rows of each), SVC behind a "
-        f"StandardScaler (3 parameters) and a decision tree (6 parameters), {N_TRIALS} trials, {seeds} "
-        f"seeds, {scoring.replace('_', ' ')} in three-fold cross-validation. Mean normalized regret after k "
-        f"trials: 0 is the best score reached by anybody in the cell, 1 the median of {N_RANDOM} random "
-        "configurations; random search is the expected best of k of those. ± is the standard error over "
-        "data sets, estimators and seeds. Choices (priors, kernel, initial trials, floor of the scores) "
-        "were made on other data sets (`--development`).",
+        f"{len(names)} data sets ({', '.join(names)}; at most {MAX_ROWS} rows of each), SVC "
+        f"behind a StandardScaler (3 parameters) and a decision tree (6 parameters), {N_TRIALS} "
+        f"trials, {seeds} seeds, {scoring.replace('_', ' ')} in three-fold cross-validation. The "
+        "tables show the mean normalized regret after k trials: 0 is the best score of any method "
+        f"in the cell, 1 the median of {N_RANDOM} random configurations. Random search is the "
+        "expected best of k of those. ± is the standard error over data sets, estimators and "
+        "seeds. Priors, kernel, initial trials and the treatment of low scores were chosen on "
+        "other data sets (`--development`).",
         "",
     ]
     for estimator in ["both", *ESTIMATORS]:
@@ -239,40 +243,37 @@ def report(rows: list[dict], command: str, seeds: int, scoring: str) -> str:
     lines += [
         "## Seconds per ask",
         "",
-        f"Median after {N_TRIALS} trials, the methods taking turns in one process; "
-        "the ratio is to GPSampler's.",
+        f"Median after {N_TRIALS} trials. The methods take turns in one process. Ratios are to "
+        "GPSampler.",
         "",
         *speed_table(),
     ]
-    return "\n".join(lines) + "\n"
+    return format_page(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--data", help="folder of the data sets")
+    parser = make_parser(__doc__, "data", "jobs")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--development", action="store_true", help="run on the data sets choices are made on")
+    parser.add_argument(
+        "--development", action="store_true", help="use the data sets that choices are made on"
+    )
     parser.add_argument("--scoring", choices=SCORINGS, default=SCORINGS[0])
-    parser.add_argument("--store", type=Path, help="file of the single runs")
     parser.add_argument("--out", type=Path, help="Markdown file to write")
     parser.add_argument("--methods", nargs="*", default=METHODS)
-    parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     names = DEVELOPMENT if options.development else REPORT
-    kind = ("development" if options.development else "report") + "-accuracy" * (
-        options.scoring == "accuracy"
-    )
-    store = options.store or Path("docs/results") / f"plain_bo-{kind}.jsonl"
+    kind = "-development" * options.development + "-accuracy" * (options.scoring == "accuracy")
     folder = data_folder(options.data)
-    rows = run_all(folder, options.scoring, names, options.seeds, options.methods, store, options.jobs)
+    page = options.out or (WORK if options.development else RESULTS) / f"plain_bo{kind}.md"
+    rows = run_all(
+        folder, options.scoring, names, options.seeds, options.methods, page, options.jobs
+    )
     command = "python -m benchmarks.plain_bo" + " --development" * options.development
     command += " --scoring accuracy" * (options.scoring == "accuracy")
     text = report(rows, command, options.seeds, options.scoring)
-    if options.out or not options.development:
-        out = options.out or Path("docs/results") / f"plain_bo{kind.removeprefix('report')}.md"
-        out.write_text(text)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(text)
+    update_runs(rows, packed_file(page), FIELDS)
     print(text)
 
 

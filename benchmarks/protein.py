@@ -1,24 +1,24 @@
 """Protein-ligand binding (Law et al. 2019, section 5.3): seven proteins, each in turn the target.
 
-The runs of `python -m benchmarks.papers distbo-protein`, which shows them.
+`python -m benchmarks.papers distbo-protein` makes and reports these runs.
 
-All proteins have the same 166 binary keys, so the encoder of distributions can compare them. The six
-proteins that are not the target are the sources, each with N_SOURCE trials of a plain GP search. A
-configuration's score is its accuracy on the test part of a 60-40 split, and the seed of a run is also that
-of the split; profiles are those of the training part.
+All proteins have the same 166 binary keys, so the distribution encoder can compare them. The six
+proteins that are not the target are the past tasks, each with N_SOURCE trials of a plain GP search.
+The score of a configuration is its accuracy on the test part of a 60-40 split. The seed of a run is
+also the seed of the split. Profiles describe the training part.
 
-In the work folder, one line each: `protein/*.jsonl` the evaluations, so that no configuration is evaluated
-twice; `protein-sources.jsonl` the searches on the sources; `protein-runs.jsonl` the runs. An interrupted run
-goes on from there. Nothing checks whether they are still true: remove the runs when a surrogate has changed,
-the sources too when "gp" has, everything when ESTIMATORS has. Let no two programs share a work folder.
+The work folder has three kinds of files, one line per entry. `protein/*.jsonl` are evaluations, so
+that no configuration is evaluated twice. `protein-sources.jsonl` are the searches on the past
+tasks, `protein-runs.jsonl` the runs. An interrupted program resumes there. The files are not
+checked: remove the runs when a surrogate has changed, the sources when "gp" has changed, and all of
+them when ESTIMATORS has changed. Two programs must not share a work folder.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
+from benchmarks.runner import append_runs, read_runs
 from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.encoders import DistributionEncoder, PairEncoder
 from sktransfer.surrogates import DistBLR, DistGP
@@ -48,13 +49,13 @@ ESTIMATORS = {
     ),
     "svm": (SVC(kernel="precomputed"), {"C": loguniform(2**-7, 2**7)}),
 }
-PAIRS = "dist-gp, pairs"  # as the registry has it: what is learned of any table, beside the handcrafted
+PAIRS = "dist-gp, pairs"  # the registry's encoder of any table, with handcrafted features
 LEARNED = {
     "dist-gp": DistGP(DistributionEncoder()),
     "dist-blr": DistBLR(DistributionEncoder()),
     PAIRS: DistGP(PairEncoder()),
 }
-"""These learn from the rows; other names are the registry's."""
+"""Methods that learn from the rows; other names are those of the registry."""
 METHODS = ["dist-gp", "manual-gp", "multi-gp", "warm-start", "gp", "random", "dist-blr", PAIRS]
 N_SOURCE, N_TRIALS = 20, 10
 RUNS = "protein-runs.jsonl"
@@ -64,47 +65,29 @@ RUNS = "protein-runs.jsonl"
 
 
 def load_split(folder: Path, protein: str, seed: int) -> list[np.ndarray]:
-    """X_train, X_test, y_train, y_test of a protein."""
+    """Return X_train, X_test, y_train, y_test of a protein."""
     table = pd.read_csv(folder / "distbo" / "protein" / f"{protein}.csv.gz")
     y = table.pop("target").to_numpy()
-    return train_test_split(table.to_numpy(dtype=float), y, test_size=0.4, stratify=y, random_state=seed)
+    return train_test_split(
+        table.to_numpy(dtype=float), y, test_size=0.4, stratify=y, random_state=seed
+    )
 
 
 def jaccard(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Shared keys over keys of either, 1 for two rows without any; (n, p), (m, p) -> (n, m)."""
+    """Return the share of common keys, 1 for two rows without keys; (n, p), (m, p) -> (n, m)."""
     both = A @ B.T
     either = A.sum(axis=1)[:, None] + B.sum(axis=1) - both
     return np.where(either > 0, both / np.maximum(either, 1), 1.0)
 
 
-def read_lines(path: Path) -> Iterator[dict]:
-    """The records of a file; a line that an interruption cut short is passed over."""
-    for line in path.read_text().splitlines() if path.exists() else []:
-        try:
-            yield json.loads(line)
-        except json.JSONDecodeError:
-            continue
-
-
-def append(path: Path, record: dict) -> None:
-    """Add a line, on a line of its own also where the last one was cut short."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
-        file.write(json.dumps(record).encode() + b"\n")
-
-
 class Evaluate:
-    """Accuracy of a configuration on the test part, looked up if it has been paid for before."""
+    """Accuracy of a configuration on the test part; known evaluations are looked up."""
 
     def __init__(self, folder: Path, work: Path, estimator: str, protein: str, seed: int):
         self.place = (folder, protein, seed)
         self.estimator = estimator
         self.path = work / "protein" / f"{estimator}-{protein}-{seed}.jsonl"
-        self.known = {self._key(row["params"]): row["accuracy"] for row in read_lines(self.path)}
+        self.known = {self._key(row["params"]): row["accuracy"] for row in read_runs(self.path)}
         self.data: list[np.ndarray] | None = None
 
     @staticmethod
@@ -116,7 +99,8 @@ class Evaluate:
             begun = time.perf_counter()
             accuracy = self._evaluate(params)
             seconds = time.perf_counter() - begun
-            append(self.path, {"params": params, "accuracy": accuracy, "seconds": round(seconds, 4)})
+            row = {"params": params, "accuracy": accuracy, "seconds": round(seconds, 4)}
+            append_runs([row], self.path)
             self.known[key] = accuracy
         return self.known[key]
 
@@ -135,7 +119,7 @@ class Evaluate:
 
 
 def search(optimizer: TransferOptimizer, evaluate: Evaluate, n_trials: int) -> dict:
-    """Configurations, their accuracies, and the seconds that each ask took."""
+    """Return configurations, their accuracies and the seconds of each ask."""
     found: dict[str, list] = {"params": [], "scores": [], "ask_seconds": []}
     for _ in range(n_trials):
         begun = time.perf_counter()
@@ -148,7 +132,7 @@ def search(optimizer: TransferOptimizer, evaluate: Evaluate, n_trials: int) -> d
 
 
 def run_source(folder: Path, work: Path, estimator: str, protein: str, seed: int) -> list[dict]:
-    """A plain search on one protein, for the others to learn from."""
+    """Run a plain search on one protein, as a past task of the others."""
     optimizer = TransferOptimizer(ESTIMATORS[estimator][1], surrogate="gp", random_state=seed)
     found = search(optimizer, Evaluate(folder, work, estimator, protein, seed), N_SOURCE)
     return [{"method": "source", "estimator": estimator, "protein": protein, "seed": seed, **found}]
@@ -163,7 +147,7 @@ def run_target(
     methods: list[str],
     sources: list[dict],
 ) -> list[dict]:
-    """A search by each method on one protein, given the searches on the others."""
+    """Search by each method on one protein, given the searches on the others."""
     evaluate, space = Evaluate(folder, work, estimator, protein, seed), ESTIMATORS[estimator][1]
 
     def look(name: str) -> Any:
@@ -180,26 +164,31 @@ def run_target(
         for row in sources
     ]
     own, rows = look(protein), []
-    # With one seed for all seven, random search would try the same configurations on each of them.
+    # With one seed for all proteins, random search would try the same configurations on each.
     own_seed = len(PROTEINS) * seed + PROTEINS.index(protein)
     for method in methods:
         surrogate = clone(LEARNED[method]) if method in LEARNED else method
-        optimizer = TransferOptimizer(space, tasks, profile=own, surrogate=surrogate, random_state=own_seed)
+        optimizer = TransferOptimizer(
+            space, tasks, profile=own, surrogate=surrogate, random_state=own_seed
+        )
         found = search(optimizer, evaluate, N_TRIALS)
-        rows.append({"method": method, "estimator": estimator, "protein": protein, "seed": seed, **found})
+        rows.append(
+            {"method": method, "estimator": estimator, "protein": protein, "seed": seed, **found}
+        )
     return rows
 
 
-def run_cells(function: Callable[..., list[dict]], cells: list[tuple], store: Path, n_jobs: int) -> None:
-    """Run the cells and write what they return; only this process writes to the store."""
+def run_cells(
+    function: Callable[..., list[dict]], cells: list[tuple], store: Path, n_jobs: int
+) -> None:
+    """Run the cells and store their rows; only this process writes to the store."""
     begun = time.time()
-    # One cell is the only one that evaluates on its protein and split: the evaluations have one writer.
+    # No two cells share a protein and a split, so each file of evaluations has one writer.
     results = Parallel(n_jobs=n_jobs, return_as="generator_unordered")(
         delayed(function)(*cell) for cell in cells
     )
     for number, rows in enumerate(results, 1):
-        for row in rows:
-            append(store, row)
+        append_runs(rows, store)
         print(
             f"{number}/{len(cells)} {store.stem}: {rows[0]['estimator']} {rows[0]['protein']} "
             f"seed {rows[0]['seed']}, {time.time() - begun:.0f} s",
@@ -208,14 +197,14 @@ def run_cells(function: Callable[..., list[dict]], cells: list[tuple], store: Pa
 
 
 def load_runs(store: Path) -> dict[tuple[str, str, str, int], dict]:
-    """(method, estimator, protein, seed) -> run."""
-    return {(r["method"], r["estimator"], r["protein"], r["seed"]): r for r in read_lines(store)}
+    """Map (method, estimator, protein, seed) to its run."""
+    return {(r["method"], r["estimator"], r["protein"], r["seed"]): r for r in read_runs(store)}
 
 
 def run_all(
     folder: Path, work: Path, estimators: list[str], methods: list[str], seeds: int, n_jobs: int
 ) -> dict[tuple[str, str, str, int], dict]:
-    """First the searches on the sources, then those of the methods, as far as they are not done yet."""
+    """Make the missing searches on the past tasks, then those of the methods."""
     cells = [(e, p, s) for e in estimators for s in range(seeds) for p in PROTEINS]
     store = work / "protein-sources.jsonl"
     done = load_runs(store)

@@ -1,27 +1,41 @@
-"""The tables of `benchmarks.protein`: best accuracies, ranks, and differences in the same cell."""
+"""Tables of `benchmarks.protein`: best accuracies, ranks, and paired differences."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.stats import rankdata
 
-REFERENCES = ["dist-gp", "dist-gp, pairs"]  # with the paper's encoder, and as the package has it
-AT = [1, 2, 3, 5, 10]  # numbers of trials that are reported
-COMPARED = [1, 3, 5]  # those at which the methods are compared with the references
+REFERENCES = ["dist-gp", "dist-gp, pairs"]  # with the paper's encoder and with the package's
+AT = [1, 2, 3, 5, 10]  # reported numbers of trials
+COMPARED = [1, 3, 5]  # numbers of trials for the comparison with the references
 
 
 def table(first: str, columns: list[str], rows: dict[str, list[str]]) -> list[str]:
-    """Rows of Markdown."""
+    """Return the lines of a table."""
     lines = [f"| {first} | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
-    return [*lines, *(f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()), ""]
+    return [
+        *lines,
+        *(f"| {name} | " + " | ".join(cells) + " |" for name, cells in rows.items()),
+        "",
+    ]
 
 
 def estimator_section(best: dict[str, np.ndarray]) -> list[str]:
-    """The tables of one estimator; best: method -> best accuracy so far in per cent, (7, seeds, trials)."""
+    """Return the tables of one estimator.
+
+    Parameters
+    ----------
+    best : dict of method to array (7, seeds, trials)
+        Best accuracy so far in percent.
+    """
     at = np.array(AT) - 1
     columns = [f"k = {k}" for k in AT]
     means = {m: [f"{v:.2f}" for v in b[..., at].mean(axis=(0, 1))] for m, b in best.items()}
-    lines = ["Mean best accuracy after k trials, in per cent:", "", *table("method", columns, means)]
+    lines = [
+        "Mean best accuracy after k trials, in percent:",
+        "",
+        *table("method", columns, means),
+    ]
     ranks = rankdata([-b[..., at].round(9) for b in best.values()], axis=0).mean(axis=(1, 2))
     ranked = {m: [f"{v:.2f}" for v in row] for m, row in zip(best, ranks, strict=True)}
     lines += [
@@ -36,7 +50,7 @@ def estimator_section(best: dict[str, np.ndarray]) -> list[str]:
 
 
 def comparison(best: dict[str, np.ndarray], reference: str) -> list[str]:
-    """Differences of all methods from one, after some numbers of trials and in the mean over all of them."""
+    """Return the differences of all methods from a reference, after some trials and on average."""
     compared, differences, level = np.array(COMPARED) - 1, {}, {}
     for method, values in best.items():
         if method != reference:
@@ -49,12 +63,12 @@ def comparison(best: dict[str, np.ndarray], reference: str) -> list[str]:
             ]
             level[method] = ", ".join(map(str, (d.mean(axis=1) <= 1e-9).sum(axis=0)))
     return [
-        f"Difference to {reference} in the same cell, in percentage points, with a 95 % interval (negative: "
-        f"{reference} is better):",
+        f"Difference from {reference} in the same cell, in percentage points, with a 95 % "
+        f"interval. Negative values mean that {reference} is better.",
         "",
         *table("method", [*(f"k = {k}" for k in COMPARED), "mean over the trials"], differences),
-        f"Proteins of {len(best[reference])} in which the mean of {reference} over the seeds is at least "
-        f"level with that of a method, after {', '.join(map(str, COMPARED))} trials and in the mean over "
-        "them: " + "; ".join(f"{m} {n}" for m, n in level.items()) + ".",
+        f"Number of the {len(best[reference])} proteins in which the mean of {reference} over the "
+        f"seeds is at least as high as that of each method, after {', '.join(map(str, COMPARED))} "
+        f"trials and on average: {'; '.join(f'{m} {n}' for m, n in level.items())}.",
         "",
     ]

@@ -1,18 +1,16 @@
-"""Do searches still propose what they proposed? A recording of 169 searches, and its comparison.
+"""Regression check: do 169 recorded searches still propose the same configurations?
 
-A rebuild of the package must not change what it does. This program runs small searches through the public
-names only: every surrogate, spaces of all kinds, with and without archives, batches, failing fits,
-interrupted and resumed searches, suggestions, ask and tell. ``record`` writes what they proposed and its
-outcome;
-``check`` runs them again and lists what differs.
+A rebuild of the package must not change its behavior. This program runs small searches through
+public names only: every surrogate, all kinds of spaces, with and without archives, batches, failing
+fits, interrupted and resumed searches, suggestions, ask and tell. ``record`` stores their proposals
+and outcomes. ``check`` runs the searches again and lists the differences.
 
     python -m benchmarks.same_proposals record     # writes benchmarks/assets/proposals.json.gz
-    python -m benchmarks.same_proposals check      # exit code 1 if anything differs that is not listed
+    python -m benchmarks.same_proposals check      # exit code 1 if there are unlisted differences
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import math
@@ -22,6 +20,8 @@ import tempfile
 import time
 import warnings
 from pathlib import Path
+
+from benchmarks.runner import make_parser
 
 RECORDING = Path(__file__).parent / "assets" / "proposals.json.gz"
 
@@ -35,14 +35,14 @@ DECIDED = dict.fromkeys(
     ["suggest/box", "suggest/multi-blr", "suggest/multi-gp"],
     "suggestions without a similar past task fill the space from its middle, whatever the surrogate",
 )
-"""Cases that are meant to differ from the recording, with the decision that changed them."""
+"""Cases that differ from the recording by a decision, which is the value."""
 
 
-# -- data, estimators and spaces -----------------------------------------------------------------------
+# -- data, estimators and spaces -----------------------------------------------------------------
 
 
 def table(name):
-    """A small data set, the same every time."""
+    """Return a small reproducible data set."""
     import numpy as np
     from sklearn import datasets
     from sklearn.preprocessing import scale
@@ -50,7 +50,11 @@ def table(name):
     if name.startswith("synthetic"):
         seed = int(name.removeprefix("synthetic"))
         return datasets.make_classification(
-            n_samples=120 + 10 * seed, n_features=6 + seed, n_informative=4, flip_y=0.1, random_state=seed
+            n_samples=120 + 10 * seed,
+            n_features=6 + seed,
+            n_informative=4,
+            flip_y=0.1,
+            random_state=seed,
         )
     if name.startswith("regression"):
         seed = int(name.removeprefix("regression"))
@@ -61,7 +65,7 @@ def table(name):
 
 
 def spaces():
-    """Name of a kind of search -> estimator, space, whether it is a regression."""
+    """Map the name of a kind of search to its estimator and space."""
     from scipy.stats import loguniform, randint, uniform
     from sklearn.decomposition import PCA
     from sklearn.linear_model import ElasticNet, LogisticRegression
@@ -102,7 +106,10 @@ def spaces():
             ],
         ),
         "grid": (SVC(), {"C": [0.1, 1, 10], "gamma": [0.01, 0.1]}),
-        "large-grid": (SVC(), {"C": [0.01, 0.1, 1, 10, 100, 1000], "gamma": [0.001, 0.01, 0.1, 1, 10]}),
+        "large-grid": (
+            SVC(),
+            {"C": [0.01, 0.1, 1, 10, 100, 1000], "gamma": [0.001, 0.01, 0.1, 1, 10]},
+        ),
         "knn": (
             KNeighborsClassifier(),
             {"n_neighbors": randint(1, 40), "weights": ["uniform", "distance"], "p": [1, 2]},
@@ -131,11 +138,11 @@ def spaces():
 REGRESSIONS = {"svr", "tree-regression", "elastic-net"}
 
 
-# -- the searches --------------------------------------------------------------------------------------
+# -- searches ------------------------------------------------------------------------------------
 
 
 def grow_archives(folder):
-    """An archive of past searches for each kind of estimator, and a misleading one."""
+    """Create an archive of past searches for each kind of estimator, and a misleading one."""
     from sktransfer import Archive, Task, TransferSearchCV
 
     kinds = {"svc": "svc", "tree": "tree", "pipeline": "svc", "svr": "svr", "knn": "knn"}
@@ -152,8 +159,8 @@ def grow_archives(folder):
                 archive=folder / name,
                 random_state=seed,
             ).fit(*table(f"{prefix}{seed}"))
-            time.sleep(0.001)  # the order of records is that of their time
-    # The past's optimum is the worst corner of what is to come.
+            time.sleep(0.001)  # records are ordered by their time
+    # The best past settings are the worst ones of the target.
     estimator, space = spaces()["svc"]
     archive = Archive(folder / "misleading")
     for seed in range(4):
@@ -166,27 +173,35 @@ def grow_archives(folder):
 
         trials = [
             (p, 1 - s)
-            for p, s in zip(search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True)
+            for p, s in zip(
+                search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+            )
         ]
         archive.append(
-            Task.from_trials(space, trials, profile(X, y), estimator=estimator, metrics=("accuracy",))
+            Task.from_trials(
+                space, trials, profile(X, y), estimator=estimator, metrics=("accuracy",)
+            )
         )
         time.sleep(0.001)
 
 
 def cases():
-    """Name -> function of the archives' folder that runs the case and returns plain data."""
+    """Map name to a function that takes the folder of archives and returns an outcome."""
     found = {}
     for name in SURROGATES:
         found[f"past/{name}"] = searching("svc", "wine", archive="svc", surrogate=name)
-        found[f"mixed/{name}"] = searching("tree", "breast_cancer", archive="tree", surrogate=name, n_iter=6)
+        found[f"mixed/{name}"] = searching(
+            "tree", "breast_cancer", archive="tree", surrogate=name, n_iter=6
+        )
         found[f"alone/{name}"] = searching("svc", "iris", surrogate=name)
         found[f"suggest/{name}"] = suggesting("svc", "wine", "svc", name)
     for kind in spaces():
         data = "regression8" if kind in REGRESSIONS else "wine"
         found[f"space/{kind}"] = searching(kind, data)
         found[f"starter/{kind}"] = searching(kind, data, archive="starter")
-        found[f"own/{kind}"] = searching(kind, data, archive="svr" if kind in REGRESSIONS else "svc")
+        found[f"own/{kind}"] = searching(
+            kind, data, archive="svr" if kind in REGRESSIONS else "svc"
+        )
     for size in (2, 3, 4):
         found[f"batch/{size}"] = searching("svc", "wine", archive="svc", batch_size=size)
         found[f"batch-alone/{size}"] = searching("tree", "wine", batch_size=size)
@@ -194,11 +209,15 @@ def cases():
         found[f"misleading/{name}"] = searching(
             "svc", "wine", archive="misleading", surrogate=name, n_iter=10
         )
-        found[f"failing/{name}"] = searching("failing", "iris", archive="svc", surrogate=name, n_iter=12)
+        found[f"failing/{name}"] = searching(
+            "failing", "iris", archive="svc", surrogate=name, n_iter=12
+        )
         found[f"resumed/{name}"] = resuming("svc", "wine", "svc", name)
         found[f"interrupted/{name}"] = interrupting("svc", "wine", "svc", name)
         found[f"ask-tell/{name}"] = asking(name)
-    found["metrics/two"] = searching("svc", "wine", archive="svc", scoring=["accuracy", "neg_log_loss_like"])
+    found["metrics/two"] = searching(
+        "svc", "wine", archive="svc", scoring=["accuracy", "neg_log_loss_like"]
+    )
     found["metrics/auc"] = searching("knn", "wine", archive="knn", scoring="roc_auc_ovr")
     found["metrics/log-loss"] = searching("knn", "wine", archive="starter", scoring="neg_log_loss")
     found["seed/other"] = searching("svc", "wine", archive="svc", random_state=5)
@@ -207,7 +226,7 @@ def cases():
 
 
 def searching(kind, data, archive=None, n_iter=8, scoring=None, random_state=0, **params):
-    """A case that fits a search."""
+    """Return a case that fits a search."""
 
     def run(folder):
         from sktransfer import TransferSearchCV
@@ -230,7 +249,7 @@ def searching(kind, data, archive=None, n_iter=8, scoring=None, random_state=0, 
 
 
 def resuming(kind, data, archive, surrogate):
-    """A case that ends after four trials and is resumed with more."""
+    """Return a case that ends after four trials and is resumed with more."""
 
     def run(folder):
         from sktransfer import TransferSearchCV
@@ -245,7 +264,7 @@ def resuming(kind, data, archive, surrogate):
 
 
 class Interrupting:
-    """A scorer that is interrupted once, at its n-th call."""
+    """A scorer that raises KeyboardInterrupt once, at its n-th call."""
 
     calls_left: int | None = None
 
@@ -259,7 +278,7 @@ class Interrupting:
 
 
 def interrupting(kind, data, archive, surrogate):
-    """A case that is interrupted in its fourth trial and resumed."""
+    """Return a case that is interrupted in its fourth trial and resumed."""
 
     def run(folder):
         from sktransfer import TransferSearchCV
@@ -278,13 +297,13 @@ def interrupting(kind, data, archive, surrogate):
             calls += 100 - Interrupting.calls_left
             Interrupting.calls_left = None
             return {**outcome(search), "calls": calls}
-        raise RuntimeError("was not interrupted")
+        raise RuntimeError("The search was not interrupted.")
 
     return run
 
 
 def suggesting(kind, data, archive, surrogate):
-    """A case that asks for suggestions."""
+    """Return a case that asks for suggestions."""
 
     def run(folder):
         from sktransfer import suggest
@@ -309,7 +328,7 @@ def suggesting(kind, data, archive, surrogate):
 
 
 def asking(surrogate):
-    """A case of ask and tell, with past tasks, a pool and a failure."""
+    """Return a case of ask and tell, with past tasks, a pool and a failure."""
 
     def run(folder):
         from scipy.stats import loguniform
@@ -319,14 +338,20 @@ def asking(surrogate):
         space = {"x": loguniform(1e-3, 1e3), "k": ["a", "b"]}
         grid = [{"x": 10.0**i, "k": k} for i in range(-3, 4) for k in "ab"]
         tasks = [
-            Task.from_trials(space, [(p, -abs(math.log10(p["x"]) - shift) - (p["k"] == "b")) for p in grid])
+            Task.from_trials(
+                space, [(p, -abs(math.log10(p["x"]) - shift) - (p["k"] == "b")) for p in grid]
+            )
             for shift in (0.5, 1.0, 1.5)
         ]
         optimizer = TransferOptimizer(space, tasks, surrogate=surrogate, random_state=0)
         params, scores = [], []
         for number in range(8):
             [asked] = optimizer.ask(pool=grid if number % 3 == 2 else None)
-            score = math.nan if number == 1 else -abs(math.log10(asked["x"]) - 1.2) - (asked["k"] == "b")
+            score = (
+                math.nan
+                if number == 1
+                else -abs(math.log10(asked["x"]) - 1.2) - (asked["k"] == "b")
+            )
             optimizer.tell(asked, score)
             params.append(asked)
             scores.append(score)
@@ -336,7 +361,7 @@ def asking(surrogate):
 
 
 def place(folder, archive, copy=False):
-    """What `archive=` is given; a copy for searches that have to write."""
+    """Return the `archive` argument of a search; a copy for searches that write."""
     import shutil
 
     from sktransfer import Archive
@@ -353,7 +378,7 @@ def place(folder, archive, copy=False):
 
 
 def outcome(search):
-    """What a search proposed, and what came of it."""
+    """Return the proposals of a search and their results as plain data."""
     results = search.cv_results_
     key = "mean_test_score" if "mean_test_score" in results else "mean_test_accuracy"
     return {
@@ -370,14 +395,15 @@ def outcome(search):
 
 
 def plain(value):
+    """Return plain values as they are, other values as text."""
     return value if value is None or isinstance(value, (bool, int, float, str)) else repr(value)
 
 
-# -- recording and comparison --------------------------------------------------------------------------
+# -- recording and comparison --------------------------------------------------------------------
 
 
 def run_all(only):
-    """Outcome of each case, in one process, with archives made for it."""
+    """Return the outcome of each case, run in one process with temporary archives."""
     results = {}
     with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -390,14 +416,14 @@ def run_all(only):
             start = time.monotonic()
             try:
                 results[case] = run(folder)
-            except Exception as error:  # a case that fails differs, and the others are still of interest
+            except Exception as error:  # a failure counts as a difference, other cases continue
                 results[case] = {"error": repr(error)}
             print(f"{case:32} {time.monotonic() - start:6.1f} s", file=sys.stderr, flush=True)
     return results
 
 
 def differs(old, new, tolerance):
-    """Where two outcomes differ first, or None."""
+    """Return a description of the first difference between two outcomes, or None."""
     if isinstance(old, dict) and isinstance(new, dict):
         if old.keys() != new.keys():
             return f"fields {sorted(old.keys() ^ new.keys())}"
@@ -409,14 +435,16 @@ def differs(old, new, tolerance):
         return next((f"[{i}] {d}" for i, (a, b) in pairs if (d := differs(a, b, tolerance))), None)
     if isinstance(old, float) and isinstance(new, (int, float)):
         same = (
-            old == new or (math.isnan(old) and math.isnan(new)) or math.isclose(old, new, rel_tol=tolerance)
+            old == new
+            or (math.isnan(old) and math.isnan(new))
+            or math.isclose(old, new, rel_tol=tolerance)
         )
         return None if same else f"{old!r} became {new!r}"
     return None if old == new else f"{old!r} became {new!r}"
 
 
 def check(only):
-    """Print what differs from the recording; the number of cases that differ without being listed."""
+    """Print the differences from the recording; return the number of unlisted ones."""
     recorded = json.loads(gzip.decompress(RECORDING.read_bytes()))
     again = json.loads(json.dumps(run_all(only)))
     exact = close = decided = 0
@@ -442,11 +470,9 @@ def check(only):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = make_parser(__doc__)
     parser.add_argument("command", choices=["record", "check"])
-    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--only", default="", help="run only cases whose name contains this text")
     given = parser.parse_args()
     if given.command == "check":
         sys.exit(bool(check(given.only)))

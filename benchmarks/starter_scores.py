@@ -1,7 +1,7 @@
-"""The scores of the starter archive's trials, all from one prediction.
+"""Scores of the starter archive's trials, all computed from one prediction.
 
-scikit-learn's scorers check their input anew for each metric, which on a thousand rows takes longer than most
-of the fits; these give the same numbers.
+scikit-learn's scorers validate their input for each metric, which takes longer on a thousand rows
+than most of the fits. These functions return the same numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 
 
 def score_regressor(estimator: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """The metrics of a regressor, the one that is searched first."""
+    """Return the metrics of a regressor; the first one is optimized."""
     error = y - estimator.predict(X).ravel()
     squares = float(np.mean(error**2))
     return {
@@ -24,7 +24,10 @@ def score_regressor(estimator: Any, X: np.ndarray, y: np.ndarray) -> dict[str, f
 
 
 def score_classifier(estimator: Any, X: np.ndarray, y: np.ndarray) -> dict[str, float]:
-    """The metrics of a classifier, the one that is searched first; y has every class of the estimator."""
+    """Return the metrics of a classifier; the first one is optimized.
+
+    y must contain every class of the estimator.
+    """
     classes = estimator.classes_
     if hasattr(estimator, "predict_proba"):
         P = estimator.predict_proba(X)  # (n, k)
@@ -41,14 +44,14 @@ def score_classifier(estimator: Any, X: np.ndarray, y: np.ndarray) -> dict[str, 
 
 
 def labels_scores(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
-    """Balanced accuracy, the mean of the classes' recalls, and accuracy."""
+    """Return balanced accuracy (the mean recall of the classes) and accuracy."""
     right = predicted == y
     recalls = [right[y == label].mean() for label in np.unique(y)]
     return {"balanced_accuracy": float(np.mean(recalls)), "accuracy": float(right.mean())}
 
 
 def auc(positive: np.ndarray, score: np.ndarray) -> float:
-    """Area under the ROC curve: how often a positive row has the higher score than a negative one."""
+    """Return the area under the ROC curve: how often a positive row outranks a negative one."""
     n = int(positive.sum())
     wins = rankdata(score)[positive].sum() - n * (n + 1) / 2
     return float(wins / (n * (len(positive) - n)))

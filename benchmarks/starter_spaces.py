@@ -1,12 +1,14 @@
-"""Which estimators the starter archive is about, and which settings of each are tried.
+"""Estimators of the starter archive, and the settings of each that are tried.
 
-`space` is what most people tune of an estimator; half of the trials there fill it, half search it. `further`
-are variants of it, with some trials that fill them: another kernel, another criterion. They are apart because
-a search that holds a category fixed can learn nothing from trials with another one. A parameter that varies
-in one branch only is written in the others as well, with its usual value: what a trial does not say, nobody
-can know later. For the same reason numbers that few tune are left alone.
+`space` holds the parameters that most people tune. Half of its trials fill it, half search it.
+`further` holds variants, with some trials that fill them: another kernel, another criterion. They
+are separate because a search with a fixed category learns nothing from trials with another one. A
+parameter that varies in only one branch is listed in the others with its usual value, because a
+value missing from a trial cannot be recovered later. For the same reason, numbers that few people
+tune keep their defaults.
 
-Ensembles are small, and iterations bounded: the best settings of a large ensemble are nearly the same.
+Ensembles are small and iterations are limited: the best settings of a large ensemble are nearly
+the same.
 """
 
 from __future__ import annotations
@@ -42,18 +44,19 @@ class Spec:
     ----------
     estimator : estimator
     space : dict
-        What is filled and searched.
+        Parameters to fill and to search.
     further : tuple of dict
-        What is only filled.
+        Variants to fill only.
     scaled : bool
-        Whether the scale of the columns matters: then it is tried behind a StandardScaler as well.
+        Whether the scale of the columns matters. If so, the estimator is also tried behind a
+        StandardScaler.
     cost : float
-        Seconds of a fit on 1000 rows, roughly; cheap cells come first.
+        Approximate seconds of a fit on 1000 rows; cheap cells come first.
     per_class : bool
-        Whether that is for each class.
+        Whether the cost is per class.
     max_rows : int
     wanted : float
-        How much earlier it comes than its cost says, because many people tune it.
+        Factor by which the estimator comes earlier than its cost suggests, because it is popular.
     """
 
     estimator: Any
@@ -67,20 +70,20 @@ class Spec:
 
 
 def specs(kind: str, extras: bool = False) -> dict[str, Spec]:
-    """Class name -> settings, of the classifiers or of the regressors.
+    """Map class name to settings, for the classifiers or the regressors.
 
     Parameters
     ----------
     kind : {"classification", "regression"}
     extras : bool
-        Whether LightGBM and XGBoost are wanted, if they are installed.
+        Whether to include LightGBM and XGBoost if they are installed.
     """
     found = _classifiers() if kind == "classification" else _regressors()
     found += _extras(kind) if extras else []
     return {type(spec.estimator).__name__: spec for spec in found}
 
 
-# -- the families that are classifiers and regressors alike ------------------------------------------
+# -- families with classifiers and regressors ------------------------------------------------------
 
 NEIGHBORS = {
     "n_neighbors": [1, 2, 3, 4, 5, 7, 9, 12, 15, 20, 25, 30, 40, 50],
@@ -138,7 +141,9 @@ def _network(estimator: Any) -> Spec:
         "hidden_layer_sizes": [(10,), (50,), (100,), (50, 50), (100, 50), (100, 100)],
         "activation": ["relu", "tanh"],
     }
-    return Spec(estimator, usual | NETWORK, (others | NETWORK,), scaled=True, cost=0.3, max_rows=500)
+    return Spec(
+        estimator, usual | NETWORK, (others | NETWORK,), scaled=True, cost=0.3, max_rows=500
+    )
 
 
 def _classifiers() -> list[Spec]:
@@ -193,11 +198,15 @@ def _classifiers() -> list[Spec]:
 
 def _regressors() -> list[Spec]:
     seed: dict[str, Any] = {"random_state": 0}
-    width = loguniform(1e-3, 1e1)  # of the tube, in units of the target
+    width = loguniform(1e-3, 1e1)  # epsilon, in units of the target variable
     return [
         Spec(Ridge(), {"alpha": loguniform(1e-5, 1e5)}, scaled=True),
         Spec(Lasso(), {"alpha": loguniform(1e-5, 1e2)}, scaled=True),
-        Spec(ElasticNet(), {"alpha": loguniform(1e-5, 1e2), "l1_ratio": uniform(0.01, 0.99)}, scaled=True),
+        Spec(
+            ElasticNet(),
+            {"alpha": loguniform(1e-5, 1e2), "l1_ratio": uniform(0.01, 0.99)},
+            scaled=True,
+        ),
         Spec(
             SVR(max_iter=20_000),
             {"kernel": ["rbf"], "C": PENALTY, "gamma": WIDTH, "epsilon": width},
@@ -209,14 +218,19 @@ def _regressors() -> list[Spec]:
         _tree(DecisionTreeRegressor(**seed), ("squared_error", "absolute_error")),
         _forest(RandomForestRegressor(**seed), ("squared_error",)),
         _forest(ExtraTreesRegressor(**seed), ("squared_error",)),
-        Spec(HistGradientBoostingRegressor(early_stopping=False, **seed), HISTOGRAMS, cost=0.04, wanted=5),
+        Spec(
+            HistGradientBoostingRegressor(early_stopping=False, **seed),
+            HISTOGRAMS,
+            cost=0.04,
+            wanted=5,
+        ),
         Spec(GradientBoostingRegressor(**seed), BOOSTING, cost=0.1),
         _network(MLPRegressor(max_iter=100, **seed)),
     ]
 
 
 def _extras(kind: str) -> list[Spec]:
-    """LightGBM and XGBoost, as far as they are installed."""
+    """Return the settings of LightGBM and XGBoost, if they are installed."""
     classes, found = kind == "classification", []
     common = {
         "n_estimators": [10, 20, 30, 50, 75, 100],
@@ -229,11 +243,14 @@ def _extras(kind: str) -> list[Spec]:
         import lightgbm
 
         made = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-        own = {"num_leaves": [3, 5, 8, 12, 16, 24, 31, 48, 64], "min_child_samples": [1, 2, 5, 10, 20, 50]}
+        own = {
+            "num_leaves": [3, 5, 8, 12, 16, 24, 31, 48, 64],
+            "min_child_samples": [1, 2, 5, 10, 20, 50],
+        }
         estimator = made(subsample_freq=1, n_jobs=1, random_state=0, verbosity=-1)
         found.append(Spec(estimator, common | own, cost=0.03, per_class=classes))
     except ImportError:
-        print("LightGBM is not installed: left out", flush=True)
+        print("Left out: LightGBM is not installed.", flush=True)
     try:
         import xgboost
 
@@ -242,5 +259,5 @@ def _extras(kind: str) -> list[Spec]:
         estimator = made(n_jobs=1, random_state=0, tree_method="hist")
         found.append(Spec(estimator, common | own, cost=0.05, per_class=classes))
     except ImportError:
-        print("XGBoost is not installed: left out", flush=True)
+        print("Left out: XGBoost is not installed.", flush=True)
     return found

@@ -1,10 +1,10 @@
-"""The layout of the package in numbers: files, imports, annotations, classes and calls.
+"""The structure of the package in numbers: files, imports, annotations, classes and calls.
 
     OMP_NUM_THREADS=1 python -m benchmarks.structure
 
-Measures the `sktransfer` that is imported and prints a Markdown table with the commit, then the
-lists behind the numbers. The first part reads the source only. The second part counts calls while a
-small search runs, so it holds for that search alone.
+The program measures the imported `sktransfer`. It prints a Markdown table with the commit, followed
+by the lists behind the numbers. The first part only reads the source. The second part counts calls
+during a small search, so it describes that search only.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Module:
-    """A file of the package: its full name, its tree and the numbers of its lines of code."""
+    """A file of the package: its full name, its syntax tree and its line numbers with code."""
 
     name: str
     path: Path
@@ -58,12 +58,12 @@ class Module:
 
     @property
     def is_package(self) -> bool:
-        """Whether this is the ``__init__`` of a folder; its name is then that of the folder."""
+        """Whether this is the ``__init__`` of a folder, which then has the folder's name."""
         return self.path.name == "__init__.py"
 
 
 def package_folder() -> Path:
-    """The folder of the package that would be imported."""
+    """Return the folder of the package that would be imported."""
     spec = find_spec(PACKAGE)
     if spec is None or spec.origin is None:
         raise SystemExit(f"{PACKAGE} cannot be imported: run this in a checkout.")
@@ -71,7 +71,7 @@ def package_folder() -> Path:
 
 
 def read_modules(folder: Path) -> dict[str, Module]:
-    """Every module of the package, by its full name."""
+    """Return all modules of the package by full name."""
     found = {}
     for path in sorted(folder.rglob("*.py")):
         parts = path.relative_to(folder.parent).with_suffix("").parts
@@ -83,9 +83,9 @@ def read_modules(folder: Path) -> dict[str, Module]:
 
 
 def code_lines(path: Path, tree: ast.Module) -> frozenset[int]:
-    """The numbers of the lines that are neither blank, nor comment, nor docstring.
+    """Return the numbers of the lines that are neither blank, nor comment, nor docstring.
 
-    A string that is a statement of its own is a docstring, wherever it is.
+    Any string that is a statement counts as a docstring.
     """
     lines: set[int] = set()
     with path.open("rb") as file:
@@ -100,7 +100,7 @@ def code_lines(path: Path, tree: ast.Module) -> frozenset[int]:
 
 
 def longest_function(modules: dict[str, Module]) -> tuple[int, str]:
-    """Lines of code and name of the longest function, its signature included."""
+    """Return the lines of code, including the signature, and the name of the longest function."""
     return max(
         (len(module.code & set(range(node.lineno, (node.end_lineno or 0) + 1))), short(name))
         for module in modules.values()
@@ -109,7 +109,7 @@ def longest_function(modules: dict[str, Module]) -> tuple[int, str]:
 
 
 def functions(module: Module) -> Iterator[tuple[str, Function]]:
-    """Every function and method, nested ones too, with its full name."""
+    """Yield all functions and methods, including nested ones, with their full names."""
 
     def below(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
         for child in ast.iter_child_nodes(node):
@@ -124,7 +124,7 @@ def functions(module: Module) -> Iterator[tuple[str, Function]]:
 
 
 def short(name: str) -> str:
-    """A full name without that of the package."""
+    """Return a full name without the name of the package."""
     return name.removeprefix(f"{PACKAGE}.")
 
 
@@ -133,17 +133,17 @@ def short(name: str) -> str:
 
 @dataclass(frozen=True)
 class Import:
-    """One imported name: where it is imported, what it is, and whether at import time."""
+    """One imported name: its importer, its source, and whether it is imported at import time."""
 
     importer: str
     source: str  # the module after "from" or "import"
     name: str  # "" for "import module"
-    bound: str  # what the importer calls it
+    bound: str  # name in the importer
     at_import: bool  # not in a function, not under TYPE_CHECKING
 
 
 def imports_of(module: Module) -> list[Import]:
-    """What a module imports of the package, wherever in the file."""
+    """Return all imports of package names in a module."""
     found: list[Import] = []
 
     def visit(node: ast.AST, at_import: bool) -> None:
@@ -183,9 +183,9 @@ def _is_type_checking(node: ast.AST) -> bool:
 
 
 class Imports:
-    """Which module imports which.
+    """The import graph of the package.
 
-    A name that an ``__init__`` passes on counts for the module that defines it.
+    A name that an ``__init__`` re-exports counts for the module that defines it.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ class Imports:
         self._exports = {module.name: self._exports_of(module) for module in packages}
 
     def pairs(self, at_import_only: bool = False) -> set[Pair]:
-        """(importer, imported); what an ``__init__`` imports to pass it on is left out."""
+        """Return pairs (importer, imported), without the re-exports of an ``__init__``."""
         found = set()
         for name, module in self._modules.items():
             used = used_names(module.tree)
@@ -213,12 +213,12 @@ class Imports:
     def _targets(self, one: Import, tree: ast.Module) -> set[str]:
         target = self._defining(one.source, one.name)
         if target in self._exports and target == f"{one.source}.{one.name}":
-            # A folder imported as a whole: what is used of it counts.
+            # A folder imported as a whole: its used attributes count.
             return {self._defining(target, name) for name in attributes_used(tree, one.bound)}
         return {target}
 
     def _defining(self, source: str, name: str) -> str:
-        """The module that defines a name that is imported from `source`."""
+        """Return the module that defines a name imported from `source`."""
         if f"{source}.{name}" in self._modules:
             return f"{source}.{name}"
         if source in self._exports and name in self._exports[source]:
@@ -226,7 +226,7 @@ class Imports:
         return source
 
     def _exports_of(self, package: Module) -> dict[str, Pair]:
-        """Name -> the module an ``__init__`` has it from and its name there, lazy ones included."""
+        """Map each name exported by an ``__init__`` to its module and its name there."""
         imports = self._imports[package.name]
         found = {one.bound: (one.source, one.name) for one in imports if one.name}
         for node in ast.walk(package.tree):
@@ -235,7 +235,7 @@ class Imports:
         return found
 
     def _lazy_exports(self, package: str, table: ast.Dict) -> dict[str, Pair]:
-        """A dict of names to modules of the folder, as a module's ``__getattr__`` uses it."""
+        """Return exports from a dict of names to modules, as used by ``__getattr__``."""
         found = {}
         for key, value in zip(table.keys, table.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
@@ -247,26 +247,26 @@ class Imports:
 
 
 def used_names(tree: ast.Module) -> set[str]:
-    """The names that a module reads."""
+    """Return the names that a module reads."""
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     return {node.id for node in names if isinstance(node.ctx, ast.Load)}
 
 
 def attributes_used(tree: ast.Module, name: str) -> set[str]:
-    """The x of every ``name.x`` in a module."""
+    """Return the x of every ``name.x`` in a module."""
     found = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
     return {node.attr for node in found if getattr(node.value, "id", None) == name}
 
 
 def single_importers(pairs: set[Pair], modules: dict[str, Module]) -> list[Pair]:
-    """(imported, importer) of modules that exactly one other imports, without ``__init__``."""
+    """Return (imported, importer) of modules with exactly one importer, without ``__init__``."""
     count = Counter(imported for _, imported in pairs)
     once = {(imported, importer) for importer, imported in pairs if count[imported] == 1}
     return sorted(pair for pair in once if not modules[pair[0]].is_package)
 
 
 def cycles(pairs: set[Pair]) -> list[list[str]]:
-    """Groups of modules each of which imports, in steps, every other of its group."""
+    """Return groups of modules that import each other directly or indirectly."""
     following: dict[str, set[str]] = {}
     for importer, imported in pairs:
         following.setdefault(importer, set()).add(imported)
@@ -292,7 +292,7 @@ def _reachable(start: str, following: dict[str, set[str]]) -> set[str]:
 
 
 def count_any(modules: dict[str, Module]) -> tuple[int, int]:
-    """How many parameters are annotated Any, and how many there are, without self and cls."""
+    """Return the number of parameters annotated Any and of all, without self and cls."""
     given = [
         argument
         for module in modules.values()
@@ -304,14 +304,14 @@ def count_any(modules: dict[str, Module]) -> tuple[int, int]:
 
 
 def parameters(node: Function) -> list[ast.arg]:
-    """Every parameter of a function."""
+    """Return all parameters of a function."""
     args = node.args
     named = [*args.posonlyargs, *args.args, *args.kwonlyargs]
     return named + [extra for extra in (args.vararg, args.kwarg) if extra is not None]
 
 
 def is_any(node: ast.expr | None) -> bool:
-    """Whether an annotation is Any, or a union that has Any as a member."""
+    """Return whether an annotation is Any, or a union with Any."""
     match node:
         case ast.Name(id="Any") | ast.Attribute(attr="Any"):
             return True
@@ -328,7 +328,7 @@ def is_any(node: ast.expr | None) -> bool:
 
 @dataclass(frozen=True)
 class Class:
-    """A class: attributes without constructor parameters if it is an estimator, and methods."""
+    """A class: its methods and attributes; those of an estimator exclude its parameters."""
 
     name: str
     is_estimator: bool
@@ -338,7 +338,7 @@ class Class:
 
 
 def classes(modules: dict[str, Module]) -> list[Class]:
-    """Every class of the package."""
+    """Return all classes of the package."""
     return [
         measure_class(module.name, node)
         for module in modules.values()
@@ -348,7 +348,7 @@ def classes(modules: dict[str, Module]) -> list[Class]:
 
 
 def measure_class(module: str, node: ast.ClassDef) -> Class:
-    """Count what is written in the body of a class itself, not what it inherits."""
+    """Count the contents of a class body, without inherited ones."""
     methods = [child for child in node.body if isinstance(child, Function)]
     attributes = {name for method in methods for name in assigned(method)}
     for child in node.body:
@@ -363,7 +363,7 @@ def measure_class(module: str, node: ast.ClassDef) -> Class:
 
 
 def assigned(method: Function) -> set[str]:
-    """The x of every ``self.x = ...`` in a method, as part of a tuple, a loop or a with too."""
+    """Return the x of every ``self.x = ...`` in a method, including tuples, loops and with."""
     arguments = parameters(method)
     if not arguments:
         return set()
@@ -378,7 +378,7 @@ def assigned(method: Function) -> set[str]:
 
 
 def is_estimator(module: str, name: str) -> bool:
-    """Whether a class has scikit-learn's `get_params`, which takes it that __init__ only stores."""
+    """Return whether a class has scikit-learn's `get_params`."""
     return hasattr(getattr(importlib.import_module(module), name, None), "get_params")
 
 
@@ -387,19 +387,18 @@ def is_estimator(module: str, name: str) -> bool:
 
 @dataclass
 class Calls:
-    """A profile function for `sys.setprofile`: calls from module to module of the package.
+    """A profile function for `sys.setprofile` that counts calls between modules of the package.
 
-    The caller is the nearest frame of the package around the callee, whatever of other libraries is
-    between them. Bodies of modules and generator expressions are not called, and to go on with a
-    generator is no call.
+    The caller is the nearest enclosing frame of the package, even if frames of other libraries lie
+    between. Module bodies, generator expressions and resumed generators do not count as calls.
 
     Attributes
     ----------
     all : Counter
         Calls by (caller, callee), two different modules.
     candidates : list of Counter
-        The same for each finished candidate: from the end of its last fit until the function of the
-        package that scikit-learn's `evaluate_candidates` called returns.
+        The same for each finished candidate: from the end of its last fit until the return of the
+        package function that scikit-learn's `evaluate_candidates` called.
     """
 
     all: Counter[Pair] = field(default_factory=Counter)
@@ -417,7 +416,7 @@ class Calls:
         if not _is_ours(callee) or code.co_name in ("<module>", "<genexpr>"):
             return
         if frame.f_lasti > first_instruction(code):
-            return  # a generator that goes on
+            return  # a resumed generator
         caller = calling_module(frame)
         if caller not in ("", callee):
             self.all[caller, callee] += 1
@@ -433,12 +432,12 @@ class Calls:
 
 
 def module_of(frame: FrameType) -> str:
-    """The name of the module whose code a frame runs."""
+    """Return the name of the module whose code a frame runs."""
     return str(frame.f_globals.get("__name__", ""))
 
 
 def calling_module(frame: FrameType) -> str:
-    """The module of the nearest frame of the package around this one, or ""."""
+    """Return the module of the nearest enclosing frame of the package, or ""."""
     around = frame.f_back
     while around is not None and not _is_ours(module_of(around)):
         around = around.f_back
@@ -446,7 +445,7 @@ def calling_module(frame: FrameType) -> str:
 
 
 def is_from_sklearn(frame: FrameType) -> bool:
-    """Whether scikit-learn's `evaluate_candidates` itself called this."""
+    """Return whether scikit-learn's `evaluate_candidates` called this frame directly."""
     around = frame.f_back
     return (
         around is not None
@@ -457,7 +456,7 @@ def is_from_sklearn(frame: FrameType) -> bool:
 
 @cache
 def first_instruction(code: CodeType) -> int:
-    """Where a function begins, after what the interpreter does to set it up."""
+    """Return the offset of a function's first instruction after its setup."""
     found = (step.offset for step in dis.get_instructions(code) if step.opname == "RESUME")
     return next(found, 0)
 
@@ -485,7 +484,7 @@ def profiled_search() -> Calls:
             finally:
                 sys.setprofile(None)
         if len(search.source_tasks_) != 1:
-            raise SystemExit("The search before it is not in the archive.")
+            raise SystemExit("The first search is not in the archive.")
     if len(calls.candidates) != 3:
         raise SystemExit(f"Three candidates were evaluated, but {len(calls.candidates)} were seen.")
     return calls
@@ -493,7 +492,7 @@ def profiled_search() -> Calls:
 
 @contextmanager
 def clock_stopped() -> Iterator[None]:
-    """Have no time pass, so that what is done every so often does not depend on the machine."""
+    """Stop the clocks, so that periodic work does not depend on the machine."""
     with ExitStack() as stack:
         for name in ("monotonic", "perf_counter"):
             stack.enter_context(patch.object(time, name, return_value=getattr(time, name)()))
@@ -501,7 +500,7 @@ def clock_stopped() -> Iterator[None]:
 
 
 def two_way(calls: Counter[Pair]) -> list[Pair]:
-    """The pairs of modules that call each other."""
+    """Return the pairs of modules that call each other."""
     return sorted((a, b) for a, b in calls if a < b and (b, a) in calls)
 
 
@@ -509,14 +508,14 @@ def two_way(calls: Counter[Pair]) -> list[Pair]:
 
 
 def commit(folder: Path) -> str:
-    """The commit of the checkout; "-dirty" where files differ from it."""
+    """Return the commit of the checkout, with "-dirty" if files differ from it."""
     command = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     return done.stdout.strip() or "no commit"
 
 
 def size_rows(modules: dict[str, Module], folder: Path) -> Iterator[tuple[str, Any]]:
-    """Rows of the table about files and lines."""
+    """Yield the rows about files and lines."""
     files = modules.values()
     yield "files", len(files)
     yield "lines", f"{sum(module.n_lines for module in files):,}"
@@ -530,7 +529,7 @@ def size_rows(modules: dict[str, Module], folder: Path) -> Iterator[tuple[str, A
 
 
 def class_rows(modules: dict[str, Module]) -> Iterator[tuple[str, Any]]:
-    """Rows of the table about annotations and classes."""
+    """Yield the rows about annotations and classes."""
     n_any, n_all = count_any(modules)
     yield "parameters annotated Any", f"{n_any} of {n_all} ({n_any / n_all:.1%})"
     found = sorted(classes(modules), key=lambda each: (each.n_attributes, each.n_methods))
@@ -544,12 +543,12 @@ def class_rows(modules: dict[str, Module]) -> Iterator[tuple[str, Any]]:
 
 
 def lines_of(title: str, items: list[str]) -> str:
-    """A list in Markdown."""
+    """Return a Markdown list with a title."""
     return "\n".join([f"\n{title}:\n", *(f"- {item}" for item in items or ["none"])])
 
 
 def arrows(calls: Counter[Pair]) -> list[str]:
-    """Calls as text, the most frequent first."""
+    """Return calls as text, the most frequent first."""
     return [f"{short(a)} -> {short(b)}: {number}" for (a, b), number in calls.most_common()]
 
 

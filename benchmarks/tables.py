@@ -1,6 +1,7 @@
-"""Tables of evaluations that others have paid for: suites of tasks, as spaces, configurations and metrics.
+"""Suites of tasks whose configurations were evaluated in advance: spaces, configurations, metrics.
 
-Read from ``tables/<suite>/`` of the data folder: ``space.json`` and a CSV file for each task.
+A suite is read from ``tables/<suite>/`` of the data folder: ``space.json`` and one CSV file per
+task.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from scipy.stats import loguniform, randint, uniform
 from sktransfer import Task
 from sktransfer.space import Space
 
-TIMES = ("time", "train_time")  # names of the metric that is the time of a fit
+TIME_METRICS = ("time", "train_time")  # possible names of the fit time
 
 
 @dataclass(frozen=True)
 class Table:
-    """One task: its configurations, their loss and the seconds that they took, (n,) each, and the data."""
+    """One task: its configurations, their losses and fit times, (n,) each, and its data profile."""
 
     name: str
     params: list[dict[str, Any]]
@@ -31,7 +32,7 @@ class Table:
     profile: Any = None
 
     def task(self, space: Space, rows: np.ndarray) -> Task:
-        """The record of some rows, as if they had been the trials of a search."""
+        """Return the record of some rows, as if they were the trials of a search."""
         trials = [
             {
                 "params": self.params[row],
@@ -53,17 +54,18 @@ class Suite:
 
 
 def load_suite(name: str, folder: Path) -> Suite:
-    """A suite of the data folder, by the name of its own folder; the first metric is the loss."""
+    """Load a suite by the name of its folder; the first metric is the loss."""
     place = folder / "tables" / name
     if not (place / "space.json").is_file():
         raise SystemExit(
-            f"No suite of tables in {place}. Name the data folder with --data or SKTRANSFER_DATA."
+            f"{place} holds no suite of tables. Pass the data folder with --data or set "
+            "SKTRANSFER_DATA."
         )
     facts = json.loads((place / "space.json").read_text())
     space = Space.parse({key: _axis(about) for key, about in facts["hyperparameters"].items()})
     loss, about = next(iter(facts["metrics"].items()))
     sign = 1.0 if about["direction"] == "min" else -1.0
-    time = next((metric for metric in facts["metrics"] if metric in TIMES), None)
+    time = next((metric for metric in facts["metrics"] if metric in TIME_METRICS), None)
     tables = {}
     for task in facts["tasks"]:
         frame = pd.read_csv(place / f"{task}.csv.gz")
@@ -74,7 +76,7 @@ def load_suite(name: str, folder: Path) -> Suite:
 
 
 def _axis(about: dict[str, Any]) -> Any:
-    """What `space.json` says of a hyperparameter, as a list or a distribution."""
+    """Convert a hyperparameter of `space.json` to a list or a distribution."""
     if about["type"] == "categorical":
         return about["choices"]
     if "values" in about:

@@ -1,1 +1,1 @@
-"""The papers' own experiments, one short file each: ``python -m benchmarks.papers NAME``."""
+"""Experiments of the papers, one file each: ``python -m benchmarks.papers NAME``."""

@@ -7,9 +7,9 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.data import data_place
-from benchmarks.evaluations import WORK
 from benchmarks.papers._experiment import Experiment, conduct
 from benchmarks.papers._page import gather
+from benchmarks.runner import RESULTS, WORK
 
 EXPERIMENTS = {
     "distbo-toy": "distbo_toy",
@@ -22,30 +22,36 @@ EXPERIMENTS = {
     "ablr": "ablr",
     "copula": "copula",
 }
-"""Name -> module; a module has an `EXPERIMENT`."""
-
-RESULTS = Path("docs/results")
+"""Name -> module with an `EXPERIMENT`."""
 
 
 def experiment_of(name: str) -> Experiment:
+    """Return the experiment of a name."""
     return import_module(f"benchmarks.papers.{EXPERIMENTS[name]}").EXPERIMENT
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.papers",
-        description="Experiments of the papers: every run as CSV, a figure, a table beside the paper's.",
+        description="Experiments of the papers: packed runs, a figure, and tables.",
     )
-    parser.add_argument("name", choices=[*EXPERIMENTS, "all", "page"], help="'page' only gathers the results")
     parser.add_argument(
-        "--seeds", type=int, help="number of seeds; as many as the paper has unless given, 1 with --quick"
+        "name", choices=[*EXPERIMENTS, "all", "page"], help="'page' only collects the results"
     )
-    parser.add_argument("--quick", action="store_true", help="some of the tasks only, for a look")
     parser.add_argument(
-        "--done", action="store_true", help="run nothing: the results of the runs that are done"
+        "--seeds",
+        type=int,
+        help="number of seeds; default: that of the paper, 1 with --quick",
+    )
+    parser.add_argument("--quick", action="store_true", help="only some of the tasks, for a test")
+    parser.add_argument(
+        "--done", action="store_true", help="run nothing, only report finished runs"
     )
     parser.add_argument("--data", help="folder of the data (or SKTRANSFER_DATA)")
-    parser.add_argument("--work", type=Path, default=WORK / "papers", help="folder of the runs that are done")
+    parser.add_argument(
+        "--work", type=Path, default=WORK / "papers", help="folder of unfinished runs"
+    )
     parser.add_argument(
         "--out",
         type=Path,
@@ -61,15 +67,20 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
 
 
 def main(given: list[str] | None = None) -> None:
+    """Run the experiments of the command line, and collect all results."""
     options = arguments(given)
     folder, skipped = data_place(options.data), []
-    names = list(EXPERIMENTS) if options.name == "all" else [options.name] * (options.name != "page")
+    names = (
+        list(EXPERIMENTS) if options.name == "all" else [options.name] * (options.name != "page")
+    )
     for name in names:
         experiment = experiment_of(name)
         if missing := experiment.missing(folder):
-            reason = f"{name} needs {', '.join(missing)} in {folder}, which is not there."
+            reason = f"{name} needs {', '.join(missing)} in {folder}, which does not exist."
             if options.name != "all":
-                raise SystemExit(f"{reason} Name the data folder with --data or SKTRANSFER_DATA.")
+                raise SystemExit(
+                    f"{reason} Pass the data folder with --data or set SKTRANSFER_DATA."
+                )
             skipped.append(reason)
             continue
         print(f"== {name}", flush=True)
@@ -79,7 +90,9 @@ def main(given: list[str] | None = None) -> None:
     print(f"All results: {gather(options.out, list(EXPERIMENTS))}")
     if skipped:
         raise SystemExit(
-            "\n".join(["Left out:", *skipped, "Name the data folder with --data or SKTRANSFER_DATA."])
+            "\n".join(
+                ["Left out:", *skipped, "Pass the data folder with --data or set SKTRANSFER_DATA."]
+            )
         )
 
 

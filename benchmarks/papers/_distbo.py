@@ -1,4 +1,4 @@
-"""What the experiments of Law et al. 2019 share: the methods, a search on the target, tables and figure."""
+"""Shared parts of the experiments of Law et al. 2019: methods, search, tables and figure."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from sktransfer.surrogates import DistBLR, DistGP, Surrogate
 
 METHODS = ["dist-gp", "dist-blr", "manual-gp", "multi-gp", "warm-start", "gp", "random"]
 NAMES = (
-    "Names in the paper: `dist-gp` distGP, `dist-blr` distBLR, `manual-gp` manualGP, `multi-gp` multiGP, "
-    "`warm-start` initGP, `gp` noneGP, `random` RS."
+    "Names in the paper: `dist-gp` distGP, `dist-blr` distBLR, `manual-gp` manualGP, `multi-gp` "
+    "multiGP, `warm-start` initGP, `gp` noneGP, `random` RS."
 )
 AT = [1, 2, 3, 5, 10, 20, 50]
 N_RANDOM = {"multi-gp": 1, "gp": 4}
-"""First trials that are drawn at random, as in the paper; our own would begin in the middle of the space."""
+"""Number of random first trials, as in the paper; ours would start in the middle of the space."""
 
 
 def surrogate_of(method: str, encoder: Any, scores: str = "raw") -> str | Surrogate:
-    """The surrogate of a method; `encoder` is what dist-gp and dist-blr read the data with."""
+    """Return the surrogate of a method; `encoder` is that of dist-gp and dist-blr."""
     made: dict[str, Surrogate] = {
         "dist-gp": DistGP(encoder, scores=scores),
         "dist-blr": DistBLR(encoder, scores=scores),
@@ -42,40 +42,49 @@ def surrogate_of(method: str, encoder: Any, scores: str = "raw") -> str | Surrog
 def search(
     problem: Problem, surrogate: str | Surrogate, n_trials: int, seed: int, n_random: int = 0
 ) -> dict[str, Any]:
-    """Search the target; -> score of each trial, and how similar the past tasks were thought to be.
+    """Search the target; return the score of each trial and the similarities of the past tasks.
 
-    "alike" and "others" are the mean similarities of those that are like the target and of the rest, before
-    each trial; "similarity" is that of every past task after the last one.
+    "similar" and "others" are mean similarities before each trial: of the past tasks that are known
+    to be similar to the target, and of the rest. "similarity" is that of every past task at the
+    end.
     """
     begun, rng = time.perf_counter(), np.random.default_rng([seed, 1])
     optimizer = TransferOptimizer(
-        problem.space, problem.tasks, profile=problem.profile, surrogate=surrogate, random_state=seed
+        problem.space,
+        problem.tasks,
+        profile=problem.profile,
+        surrogate=surrogate,
+        random_state=seed,
     )
     row: dict[str, Any] = {"score": []}
-    alike = np.isin(np.arange(len(problem.tasks)), problem.alike)
+    similar = np.isin(np.arange(len(problem.tasks)), problem.similar)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         optimizer.fit_surrogate()
         for _ in range(n_trials):
-            if problem.alike and (similarity := optimizer.similarity()) is not None:
-                row.setdefault("alike", []).append(float(similarity[alike].mean()))
-                row.setdefault("others", []).append(float(similarity[~alike].mean()))
+            if problem.similar and (similarity := optimizer.similarity()) is not None:
+                row.setdefault("similar", []).append(float(similarity[similar].mean()))
+                row.setdefault("others", []).append(float(similarity[~similar].mean()))
             random = len(row["score"]) < n_random
             [params] = optimizer.space.sample(1, rng) if random else optimizer.ask()
             row["score"].append(float(problem.score(params)))
             optimizer.tell(params, row["score"][-1])
-        if problem.alike and (similarity := optimizer.similarity()) is not None:
+        if problem.similar and (similarity := optimizer.similarity()) is not None:
             row["similarity"] = similarity.round(4).tolist()
     return row | {"wall": round(time.perf_counter() - begun, 2)}
 
 
 def tables(rows: Rows, cell: Sequence[str] = ("seed",), what: str = "score") -> list[str]:
-    """Best so far, rank, what dist-gp gains over the others, and similarities where they are known."""
+    """Return tables of best scores, ranks, gains of dist-gp, and similarities where known."""
     best = best_so_far(rows, cell)
     lines = [f"## Best {what} after k trials, mean of {len(best['dist-gp'])} runs", ""]
     lines += trials_table(best, AT)
-    lines += [f"## Mean rank among {len(best)} methods, 1 is best", "", *trials_table(ranks(best), AT)]
-    lines += ["## What dist-gp gains over the others in the same run, with a 95 % interval", ""]
+    lines += [
+        f"## Mean rank among {len(best)} methods, 1 is best",
+        "",
+        *trials_table(ranks(best), AT),
+    ]
+    lines += ["## Gain of dist-gp over the others in the same run, with a 95 % interval", ""]
     length = best["dist-gp"].shape[1]
     at = [k for k in (1, 3, 5, 10) if k <= length]
     body = [
@@ -87,23 +96,30 @@ def tables(rows: Rows, cell: Sequence[str] = ("seed",), what: str = "score") -> 
     known = {m: s for m in best if (s := similarities(rows, m))}
     if not known:
         return lines
-    lines += ["## Similarity before trial k, of the past tasks like the target and of the others", ""]
+    lines += [
+        "## Mean similarity before trial k of the similar past tasks and of the others",
+        "",
+    ]
     both = {f"{m}, {kind}": s[kind] for m, s in known.items() for kind in s}
     return lines + trials_table(both, AT, first="method, past tasks")
 
 
 def similarities(rows: Rows, method: str) -> dict[str, np.ndarray]:
-    """ "alike" and "others" of a method, (runs, trials); empty if it has none."""
-    runs = [row for row in rows if row["method"] == method and "alike" in row]
-    return {kind: np.array([row[kind] for row in runs]) for kind in ("alike", "others")} if runs else {}
+    """Return "similar" and "others" of a method, (runs, trials); empty if it has none."""
+    runs = [row for row in rows if row["method"] == method and "similar" in row]
+    return (
+        {kind: np.array([row[kind] for row in runs]) for kind in ("similar", "others")}
+        if runs
+        else {}
+    )
 
 
 def figure(rows: Rows, file: Path, cell: Sequence[str] = ("seed",), what: str = "score") -> None:
-    """Figures 1 and 3 and the rank graphs: best so far, mean rank, similarity as dist-gp sees it."""
+    """Draw Figures 1 and 3 and the ranks: best so far, mean rank, similarity of dist-gp."""
     best, seen = best_so_far(rows, cell), similarities(rows, "dist-gp")
     with panels(file, 3 if seen else 2) as axes:
         curves(axes[0], without_levels(best), ylabel=f"best {what} so far")
-        # The first trials of plain methods may be far below and would hide the rest.
+        # The first trials of plain methods can be so low that they hide the differences.
         axes[0].set_ylim(bottom=min(np.percentile(v.mean(axis=0), 10) for v in best.values()))
         curves(axes[1], ranks(best), ylabel="mean rank")
         legend_beside(axes[1])

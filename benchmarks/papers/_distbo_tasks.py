@@ -1,4 +1,4 @@
-"""The made-up tasks of Law et al. 2019: the toy of section 5.1 and the counterexample of section 5.2."""
+"""Synthetic tasks of Law et al. 2019: section 5.1 (toy) and section 5.2 (counterexample)."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ Choose = Callable[[Any, Score, int, np.random.Generator, float], list]
 
 @dataclass(frozen=True)
 class Problem:
-    """A target and its past: what to search, the past tasks, the target's data and its score.
+    """A target and its past tasks: space, past tasks, profile of the target's data, and score.
 
-    `alike` are the places of the past tasks that are known to be like the target.
+    `similar` holds the indices of the past tasks that are known to be similar to the target.
     """
 
     space: dict[str, Any]
     tasks: list[Task]
     profile: Any
     score: Score
-    alike: tuple[int, ...] = ()
+    similar: tuple[int, ...] = ()
 
 
-# -- how the trials of a past task were chosen -----------------------------------------------------
+# -- choice of the trials of a past task -----------------------------------------------------------
 
 
-def around_the_best(space: Any, score: Score, n: int, rng: np.random.Generator, step: float) -> list:
-    """Half of the trials at random, the others around the best so far: like a search, and takes no time."""
+def around_the_best(
+    space: Any, score: Score, n: int, rng: np.random.Generator, step: float
+) -> list:
+    """Return random trials and trials around the best so far: a fast substitute for a search."""
     parsed, trials = Space.parse(space), []
     for number in range(n):
         [params] = parsed.sample(1, rng)
@@ -53,15 +55,17 @@ def by_plain_search(
     step: float = 0.0,
     random_share: float = 0.5,
 ) -> list:
-    """Random ones, then those of a plain Gaussian process, as in the paper; `step` is of no use to it.
+    """Return random trials, then those of a plain Gaussian process, as in the paper.
 
-    How many are random is not in the paper; in its authors' code (github.com/hcllaw/distBO) it is 10 of 30 in
-    section 5.1, and half in 5.2 and 5.3.
+    The paper does not state the number of random trials. In its authors' code
+    (github.com/hcllaw/distBO) it is 10 of 30 in section 5.1, and half in 5.2 and 5.3.
     """
     optimizer = TransferOptimizer(space, surrogate="gp", random_state=int(rng.integers(2**31)))
     trials: list = []
     while len(trials) < n:
-        [params] = optimizer.space.sample(1, rng) if len(trials) < random_share * n else optimizer.ask()
+        [params] = (
+            optimizer.space.sample(1, rng) if len(trials) < random_share * n else optimizer.ask()
+        )
         trials.append((params, float(score(params))))
         optimizer.tell(*trials[-1])
     return trials
@@ -70,53 +74,61 @@ def by_plain_search(
 # -- 5.1: the optimum is the mean of the data ------------------------------------------------------
 
 LINE = {"theta": uniform(-8, 16)}
-N_ALIKE, N_OTHERS = 3, 12
+N_SIMILAR, N_OTHERS = 3, 12
 
 
 def line_data(rng: np.random.Generator, spread: float = 1.0) -> tuple[list[np.ndarray], np.ndarray]:
-    """15 sources, the first three alike the target; drawn again if, by chance, others are more like it."""
-    gammas = [0] * N_ALIKE + [4] * N_OTHERS + [0]
+    """Return 15 past data sets and the target; the first three are similar to it.
+
+    They are drawn again if, by chance, one of the others is closer to the target.
+    """
+    gammas = [0] * N_SIMILAR + [4] * N_OTHERS + [0]
     while True:
         drawn = [rng.normal(rng.normal(gamma, spread), 1, (500, 1)) for gamma in gammas]
         apart = [abs(X.mean() - drawn[-1].mean()) for X in drawn[:-1]]
-        if max(apart[:N_ALIKE]) < min(apart[N_ALIKE:]):
+        if max(apart[:N_SIMILAR]) < min(apart[N_SIMILAR:]):
             return drawn[:-1], drawn[-1]
 
 
 def line_score(X: np.ndarray) -> Score:
+    """Return the score: its optimum is the mean of the data."""
     return lambda params: np.exp(-((params["theta"] - X.mean()) ** 2) / 2)
 
 
 def line_profile(X: np.ndarray) -> Any:
-    """With the mean of the data among the handcrafted features, as in the paper; ours know no units."""
+    """Return a profile with the mean among the meta-features, as in the paper."""
     seen = profile(X, keep="sample")
     return replace(seen, meta_features={**seen.meta_features, "mean": float(X.mean())})
 
 
 def toy_problem(seed: int, choose: Choose = around_the_best, spread: float = 1.0) -> Problem:
-    """Section 5.1; `spread` is the standard deviation of the means of data sets of one kind."""
+    """Section 5.1; `spread` is the standard deviation of the means of similar data sets."""
     rng = np.random.default_rng(seed)
     sources, target = line_data(rng, spread)
     tasks = [
-        Task.from_trials(LINE, choose(LINE, line_score(X), 30, rng, 0.05), line_profile(X)) for X in sources
+        Task.from_trials(LINE, choose(LINE, line_score(X), 30, rng, 0.05), line_profile(X))
+        for X in sources
     ]
-    return Problem(LINE, tasks, line_profile(target), line_score(target), tuple(range(N_ALIKE)))
+    return Problem(LINE, tasks, line_profile(target), line_score(target), tuple(range(N_SIMILAR)))
 
 
 # -- 5.2: which columns matter is a three-way interaction, invisible to handcrafted features -------
 
 RIDGE = {"alpha": loguniform(1e-3, 1e1)} | {f"sigma{j}": loguniform(0.5, 50) for j in range(6)}
-LIKE_TARGET = 2  # of the sources 1 to 4
+SIMILAR = 2  # number of the similar past task, of 1 to 4
 
 
-def interaction_data(i: int, rng: np.random.Generator, n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
+def interaction_data(
+    i: int, rng: np.random.Generator, n: int = 1000
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return data in which columns 0, 1 and i + 1 interact."""
     X = rng.normal(0, 2, (n, 6))
     X[:, i + 1] = np.sign(X[:, 0] * X[:, 1]) * np.abs(X[:, i + 1])
     return X, np.log1p((X[:, 0] * X[:, 1] * X[:, i + 1]) ** 3) + rng.normal(0, 0.5, n)
 
 
 def ridge_score(X: np.ndarray, y: np.ndarray, n: int = 250) -> Score:
-    """R² on n rows of kernel ridge regression with a width for each column, fitted to n others."""
+    """Return the R² on n rows of kernel ridge regression fitted to n others, with column widths."""
 
     def score(params: dict[str, Any]) -> float:
         Z = X[: 2 * n] / [params[f"sigma{j}"] for j in range(6)]
@@ -140,5 +152,5 @@ def counter_problem(seed: int, choose: Choose = around_the_best) -> Problem:
         )
         for X, y in sources
     ]
-    X, y = interaction_data(LIKE_TARGET, rng)
-    return Problem(RIDGE, tasks, profile(X, y, keep="sample"), ridge_score(X, y), (LIKE_TARGET - 1,))
+    X, y = interaction_data(SIMILAR, rng)
+    return Problem(RIDGE, tasks, profile(X, y, keep="sample"), ridge_score(X, y), (SIMILAR - 1,))

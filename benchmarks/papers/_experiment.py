@@ -1,8 +1,7 @@
-"""What an experiment is: keys, a run for each, tables and a figure from the rows."""
+"""The parts of an experiment: keys, one run per key, and tables and a figure made from the rows."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.runner import Key, read_rows, run_all, take_over
+from benchmarks.runner import Key, format_page, read_rows, read_runs, run_all, update_runs
 
 Rows = list[dict[str, Any]]
 
@@ -23,20 +22,20 @@ class Experiment:
     ----------
     title : str
     about : str
-        The paper's setup and what is different here, as a paragraph of Markdown.
+        The setup of the paper and the differences here, as a paragraph of Markdown.
     seeds : int
-        Of the whole experiment: as many as the paper has, where it says so.
+        Number of seeds of the whole experiment: that of the paper, if it is known.
     fields : tuple of str
         Names of the parts of a key.
     keys : callable, (number of seeds, quick, data folder) -> list of keys
     tables : callable, rows -> lines of Markdown
     figure : callable, (rows, PNG file) -> None
-    run : callable, (*key, data folder) -> dict of what was measured
-    rows : callable, (keys, data folder, work folder, number of jobs, rows that are known) -> rows, or None
-        In place of `run` where runs are not independent of each other; it keeps what it has done itself,
-        and with 0 jobs it gives that.
+    run : callable, (*key, data folder) -> dict of measurements
+    rows : callable, (keys, data folder, work folder, number of jobs, packed rows) -> rows, or None
+        Replaces `run` if the runs depend on each other. It stores its runs itself. With 0 jobs it
+        returns the stored runs only.
     needs : tuple of str
-        Folders below the data folder that it reads.
+        Folders below the data folder that the experiment reads.
     """
 
     title: str
@@ -51,8 +50,13 @@ class Experiment:
     needs: tuple[str, ...] = ()
 
     def missing(self, folder: Path) -> list[str]:
-        """Folders that it needs and that are not there."""
+        """Return the needed folders that do not exist."""
         return [each for each in self.needs if not (folder / each).is_dir()]
+
+
+def packed_runs(out: Path, name: str) -> Path:
+    """Return the packed file of an experiment whose page is in the folder `out`."""
+    return out.parent / "runs" / out.name / f"{name}.jsonl.gz"
 
 
 def conduct(
@@ -66,102 +70,85 @@ def conduct(
     n_jobs: int,
     done: bool = False,
 ) -> None:
-    """Run what is missing and write ``NAME.csv``, ``NAME.png`` and ``NAME.md``; with `done` run nothing.
+    """Make the missing runs, and write the page, the figure and the packed runs of an experiment.
 
-    A run is not missing if the work folder or the ``NAME.csv`` of last time has it. Runs of last time that
-    are not asked for today stay in the file and have no part in the tables.
-
-    What there is to say of the figures is written by hand, in ``NAME-notes.md``, and made part of the page.
+    Runs in the work folder and in the packed file of the last report are not repeated. Packed runs
+    that are not among the keys stay in the packed file, but not in the tables. With `done` nothing
+    is run. The discussion of the results is written by hand in ``NAME-notes.md`` and is included in
+    the page.
     """
     keys, fields = experiment.keys(seeds, quick, folder), experiment.fields
-    last = read_csv(out / f"{name}.csv") if (out / f"{name}.csv").exists() else []
+    packed = packed_runs(out, name)
+    last = list(read_runs(packed))
     if experiment.run is None:
         assert experiment.rows is not None
         rows = experiment.rows(keys, folder, work, 0 if done else n_jobs, last)
     else:
         store = work / f"{name}{'-quick' if quick else ''}.jsonl"
-        take_over(store, fields, last)
-        there = read_rows(store, fields) if done else {}
+        there = read_rows(store, fields, packed) if done else {}
         wanted = [key for key in keys if key in there] if done else keys
-        rows = run_all(store, fields, wanted, experiment.run, n_jobs, lambda key: (folder,))
-    rows = [as_in_csv(row) for row in rows]
-    shown = {tuple(row[field] for field in fields) for row in rows}
+        rows = run_all(store, fields, wanted, experiment.run, n_jobs, lambda key: (folder,), packed)
+    rows = [round_values(row) for row in rows]
     out.mkdir(parents=True, exist_ok=True)
-    others = [row for row in last if tuple(row[field] for field in fields) not in shown]
-    write_csv([*rows, *others], out / f"{name}.csv")
+    update_runs(rows, packed, fields)
     experiment.figure(rows, out / f"{name}.png")
-    command = f"OMP_NUM_THREADS=1 python -m benchmarks.papers {name} --seeds {seeds}" + " --quick" * quick
+    text = make_page(name, experiment, rows, len(keys), seeds, quick, out)
+    (out / f"{name}.md").write_text(text)
+    print(text)
+
+
+def make_page(
+    name: str, experiment: Experiment, rows: Rows, n_keys: int, seeds: int, quick: bool, out: Path
+) -> str:
+    """Return the page of an experiment as Markdown."""
+    command = f"OMP_NUM_THREADS=1 python -m benchmarks.papers {name} --seeds {seeds}"
+    command += " --quick" * quick
     spent = sum(row.get("wall", 0.0) for row in rows)
-    count = f"{len(rows)} runs" if len(rows) == len(keys) else f"{len(rows)} of its {len(keys)} runs"
+    count = f"{len(rows)} runs" if len(rows) == n_keys else f"{len(rows)} of {n_keys} runs"
+    packed = packed_runs(out, name)
     notes = out / f"{name}-notes.md"
     lines = [
         f"# {experiment.title}",
         "",
-        f"Made by `{command}`: {count}, {spent / 60:.0f} minutes of one core in all. The whole experiment "
-        f"has {experiment.seeds} seeds. Every run is in [{name}.csv]({name}.csv).",
+        f"Made by `{command}`: {count}, {spent / 60:.0f} minutes of one core in total. The whole "
+        f"experiment has {experiment.seeds} seeds. All runs are in "
+        f"[{packed.name}](../runs/{out.name}/{packed.name}).",
         "",
         experiment.about,
         "",
-        *(["## What it shows", "", notes.read_text().strip(), ""] if notes.exists() else []),
+        *(["## Discussion", "", notes.read_text().strip(), ""] if notes.exists() else []),
         f"![{experiment.title}]({name}.png)",
         "",
         *experiment.tables(rows),
     ]
-    (out / f"{name}.md").write_text("\n".join(lines) + "\n")
-    print("\n".join(lines))
+    return format_page(lines)
 
 
-def write_csv(rows: Rows, file: Path) -> None:
-    """One line per run; a list becomes its values, parted by blanks."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    with file.open("w", newline="") as handle:
-        writer = csv.writer(handle)
-        writer.writerow(names)
-        for row in rows:
-            writer.writerow([_cell(row.get(name, "")) for name in names])
+def round_values(row: dict[str, Any]) -> dict[str, Any]:
+    """Return the row with six significant digits, so that new runs equal packed ones."""
+    return {name: _rounded(value) for name, value in row.items()}
 
 
-def read_csv(file: Path) -> Rows:
-    """The rows of such a file: numbers as numbers, several in a cell as their list, one as itself."""
-    with file.open(newline="") as handle:
-        rows = list(csv.DictReader(handle))
-    return [{name: _value(cell) for name, cell in row.items() if cell != ""} for row in rows]
-
-
-def as_in_csv(row: dict[str, Any]) -> dict[str, Any]:
-    """The row as it is read back: a run counts the same, and ties the same, wherever it was kept."""
-    return {name: _value(_cell(value)) for name, value in row.items() if _cell(value) != ""}
-
-
-def _cell(value: Any) -> str:
-    """Numbers with six digits; whole ones and names as they are."""
+def _rounded(value: Any) -> Any:
     if isinstance(value, list):
-        return " ".join(map(_cell, value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _value(cell: str) -> Any:
-    try:
-        values = [float(part) for part in cell.split()]
-    except ValueError:
-        return cell
-    if len(values) > 1:
-        return values
-    return int(cell) if cell.lstrip("-").isdigit() else values[0]
+        return [_rounded(each) for each in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 def markdown(head: Sequence[str], body: Sequence[Sequence[Any]]) -> list[str]:
-    """A table; numbers with at most three digits behind the point."""
+    """Return the lines of a table; numbers have at most three decimal places."""
 
     def text(cell: Any) -> str:
-        return f"{cell:.3f}".rstrip("0").rstrip(".") if isinstance(cell, (float, np.floating)) else str(cell)
+        if isinstance(cell, (float, np.floating)):
+            return f"{cell:.3f}".rstrip("0").rstrip(".")
+        return str(cell)
 
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return [*lines, *("| " + " | ".join(map(text, row)) + " |" for row in body), ""]
 
 
 def interval(values: np.ndarray) -> str:
-    """Mean and 95 % interval over the values; of a single one, itself."""
+    """Return the mean with its 95 % interval; a single value has no interval."""
     if len(values) == 1:
         return f"{values[0]:.3f}"
     return f"{values.mean():.3f} ± {1.96 * values.std(ddof=1) / np.sqrt(len(values)):.3f}"

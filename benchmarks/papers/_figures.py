@@ -1,4 +1,4 @@
-"""Parts of the figures: panels in a row, curves over the trials, diagrams of critical differences."""
+"""Parts of the figures: panels, curves over the trials, diagrams of critical differences."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from benchmarks.papers._compare import not_apart
 
 @contextmanager
 def panels(file: Path, n: int, width: float = 4.5, height: float = 3.6) -> Iterator[Any]:
-    """Axes of n panels beside each other, saved to a file at the end."""
+    """Yield the axes of n panels in a row, and save them to a file at the end."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, n, figsize=(width * n, height), squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        1, n, figsize=(width * n, height), squeeze=False, layout="constrained"
+    )
     yield axes[0]
     figure.savefig(file, dpi=120)
     plt.close(figure)
 
 
 def colors(names: Any) -> dict[str, Any]:
-    """A color for each name, the same in all panels of a figure; 20 of them before they repeat."""
+    """Map each name to a color, the same in all panels of a figure; 20 before they repeat."""
     import matplotlib
 
     palette = matplotlib.colormaps["tab10" if len(list(names)) <= 10 else "tab20"].colors
@@ -35,7 +37,7 @@ def colors(names: Any) -> dict[str, Any]:
 
 
 def curves(axis: Any, values: Mapping[str, np.ndarray], **labels: str) -> None:
-    """Mean over the cells after each trial with a band of one standard error, a line for each method."""
+    """Plot the mean over the cells with a band of one standard error, one line per method."""
     for name, color in colors(values).items():
         cells = values[name]
         trials, mean = np.arange(1, cells.shape[1] + 1), cells.mean(axis=0)
@@ -47,12 +49,14 @@ def curves(axis: Any, values: Mapping[str, np.ndarray], **labels: str) -> None:
 
 
 def legend_beside(axis: Any) -> None:
-    """The legend, to the right of the panel, where it hides nothing."""
+    """Place the legend to the right of the panel."""
     axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
 
 
-def rank_diagram(axis: Any, mean_ranks: Mapping[str, float], difference: float, title: str = "") -> None:
-    """Mean ranks on a line, best on top; a bar joins methods that are not apart by `difference`."""
+def rank_diagram(
+    axis: Any, mean_ranks: Mapping[str, float], difference: float, title: str = ""
+) -> None:
+    """Plot mean ranks, best on top; a bar connects methods within the critical difference."""
     order = sorted(mean_ranks, key=lambda method: mean_ranks[method])
     for place, method in enumerate(order):
         axis.plot(mean_ranks[method], place, "o", color="black", ms=4)
@@ -60,7 +64,7 @@ def rank_diagram(axis: Any, mean_ranks: Mapping[str, float], difference: float, 
     low, high = mean_ranks[order[0]], mean_ranks[order[-1]]
     for number, group in enumerate(groups):
         places = [order.index(method) for method in group]
-        # The bars stand beside each other on the right, from the first to the last method of a group.
+        # The bars are drawn on the right, from the first to the last method of a group.
         x = high + (0.06 + 0.05 * number) * max(high - low, 1)
         axis.plot([x, x], [min(places) - 0.2, max(places) + 0.2], color="grey", lw=2)
     axis.plot([low, low + difference], [-1, -1], color="black", lw=2)

@@ -1,8 +1,8 @@
-"""Logistic regression with an elastic net on many data sets: what Yogatama & Mann 2014 tune, in milliseconds.
+"""Logistic regression with an elastic net on many data sets, as in Yogatama & Mann 2014.
 
-Four hyperparameters as in the paper: weights of the l1 and of the l2 penalty, most iterations and the
-threshold of convergence. It is trained by stochastic gradients (`SGDClassifier`), whose penalty takes the two
-weights as they are, and which is fast enough for thousands of evaluations.
+It has the four hyperparameters of the paper: the weights of the l1 and of the l2 penalty, the
+maximum number of iterations, and the convergence threshold. It is trained by stochastic gradients
+(`SGDClassifier`), which use both weights directly and are fast enough for thousands of evaluations.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.data import load_classification
-from benchmarks.evaluations import WORK, data_sets, families
+from benchmarks.evaluations import data_sets, families
+from benchmarks.runner import WORK
 from benchmarks.tables import Suite, Table
 from sktransfer import Space, profile
 
@@ -32,27 +33,27 @@ SPACE = {
     "max_iter": randint(1, 31),
     "tol": loguniform(1e-4, 1e-1),
 }
-MAX_ROWS, LEAST_OF_A_CLASS = 2000, 4
-N_TABLE = 100  # configurations of each data set, where a table of them is wanted
+MAX_ROWS, MIN_CLASS_SIZE = 2000, 4
+N_TABLE = 100  # configurations of the table of a data set
 
 
 @lru_cache(maxsize=4)
 def names(folder: Path) -> list[str]:
-    """Data sets, one of each family, so that no two share rows, without those with very rare classes."""
+    """Return one data set of each family, so that no two share rows, without very rare classes."""
     first = {family: name for name, family in reversed(families(folder).items())}
     kept = []
     for name in data_sets(folder):
         if name in first.values():
             _, y = load_classification(name, folder, MAX_ROWS)
-            if np.bincount(y).min() >= LEAST_OF_A_CLASS:
+            if np.bincount(y).min() >= MIN_CLASS_SIZE:
                 kept.append(name)
     return kept
 
 
 class DataSet:
-    """One data set in three parts, half of it to train, a quarter to tune by, a quarter to report.
+    """One data set in three parts: half to train, a quarter for development, a quarter to test.
 
-    Columns have the mean 0 and the variance 1 in the training part.
+    Columns have mean 0 and variance 1 in the training part.
     """
 
     def __init__(self, name: str, folder: Path):
@@ -69,6 +70,7 @@ class DataSet:
         return profile(self.X, self.y)
 
     def trained(self, params: dict[str, Any]) -> SGDClassifier:
+        """Return the model fitted to the training part."""
         total = max(params["l1"] + params["l2"], 1e-9)
         model = SGDClassifier(
             loss="log_loss",
@@ -80,30 +82,31 @@ class DataSet:
             random_state=0,
         )
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # stopped by max_iter: that is what is tuned
+            warnings.simplefilter("ignore")  # convergence warnings: max_iter is tuned
             return model.fit(self.X, self.y)
 
     def accuracies(self, params: dict[str, Any]) -> tuple[float, float]:
-        """On the development and on the test part."""
+        """Return the accuracies on the development and on the test part."""
         model = self.trained(params)
         return model.score(self.X_dev, self.y_dev), model.score(self.X_test, self.y_test)
 
     def log_loss(self, params: dict[str, Any]) -> float:
-        """On the development part."""
+        """Return the log loss on the development part."""
         model = self.trained(params)
         return float(log_loss(self.y_dev, model.predict_proba(self.X_dev), labels=model.classes_))
 
 
 @lru_cache(maxsize=64)
 def data_set(name: str, folder: Path) -> DataSet:
+    """Load a data set, once."""
     return DataSet(name, folder)
 
 
 def logistic_suite(folder: Path) -> Suite:
-    """A table for each data set with its profile: the log loss of random configurations, others for each.
+    """Return a table for each data set: its profile and the log loss of random configurations.
 
-    Accuracies on a few hundred rows would be tied too often to be told apart. The losses are computed once
-    and kept in the work folder.
+    The log loss is used because accuracies on a few hundred rows have too many ties. Losses are
+    computed once and cached in the work folder.
     """
     losses = Memory(WORK / "papers" / LOGISTIC, verbose=0).cache(_losses)
     tables = {}

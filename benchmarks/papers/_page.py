@@ -1,4 +1,4 @@
-"""One page of all results, from the page of each experiment."""
+"""One page with all results, made from the page of each experiment."""
 
 from __future__ import annotations
 
@@ -6,23 +6,30 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.runner import format_page
+
 
 def gather(folder: Path, names: Sequence[str]) -> Path:
-    """Write ``FOLDER.md`` beside the folder, of the ``NAME.md`` in it; headings go one level down.
+    """Write ``FOLDER.md`` beside the folder from the ``NAME.md`` in it, and return its path.
 
-    Links to files beside a page, such as ``(copula.png)``, are made to lead into the folder.
+    Headings move one level down. Links are relative to the new page: ``(copula.png)`` becomes
+    ``(papers/copula.png)``, and ``(../runs/...)`` becomes ``(runs/...)``.
     """
     page = folder.parent / f"{folder.name}.md"
     there = [name for name in names if (folder / f"{name}.md").exists()]
-    lines = ["# The papers' own experiments", ""]
-    lines += ["Gathered by `python -m benchmarks.papers page` from the page of each experiment.", ""]
+    lines = ["# Experiments of the papers", ""]
+    lines += [
+        "Collected by `python -m benchmarks.papers page` from the page of each experiment.",
+        "",
+    ]
     left = [f"`{name}`" for name in names if name not in there]
     if left:
         lines += [f"Not run yet: {', '.join(left)}.", ""]
     for name in there:
         text = (folder / f"{name}.md").read_text().strip()
         text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
-        lines += [re.sub(rf"\(({re.escape(name)}\.\w+)\)", rf"({folder.name}/\1)", text), ""]
+        text = re.sub(rf"\(({re.escape(name)}\.\w+)\)", rf"({folder.name}/\1)", text)
+        lines += [text.replace("](../", "]("), ""]
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text("\n".join(lines))
+    page.write_text(format_page(lines))
     return page

@@ -1,4 +1,4 @@
-"""A search on a table: the next trial is one of the configurations that have been evaluated in advance."""
+"""A search on a table: each trial is one of the configurations that were evaluated in advance."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from sktransfer import Task, TransferOptimizer
 from sktransfer.optimizer import Pool
 from sktransfer.surrogates import Surrogate
 
-N_CANDIDATES = 1000  # of a larger table, drawn afresh for each trial, as the papers draw candidates
+N_CANDIDATES = 1000  # candidates of a larger table, drawn for each trial, as in the papers
 
 
 @lru_cache(maxsize=5)
 def suite(name: str, folder: Path) -> Suite:
+    """Load a suite, once."""
     return logistic_suite(folder) if name == LOGISTIC else load_suite(name, folder)
 
 
 @lru_cache(maxsize=32)
 def past(name: str, target: str, n: int, folder: Path) -> list[Task]:
-    """The other tasks of the suite with `n` random rows each, the same for every method and seed."""
+    """Return the other tasks of the suite with `n` random rows each, the same for all runs."""
     source = suite(name, folder)
     tasks = []
     for other, table in source.tables.items():
@@ -39,7 +40,7 @@ def past(name: str, target: str, n: int, folder: Path) -> list[Task]:
 
 @lru_cache(maxsize=16)
 def whole_table(name: str, target: str, folder: Path) -> Pool:
-    """All configurations of a table; to encode them takes longer than to choose from them."""
+    """Return all configurations of a table; encoding them is slower than choosing."""
     source = suite(name, folder)
     return Pool(source.space, source.tables[target].params)
 
@@ -48,7 +49,7 @@ def whole_table(name: str, target: str, folder: Path) -> Pool:
 def learned(
     name: str, target: str, surrogate: str | Surrogate, n: int, folder: Path
 ) -> tuple[Surrogate, float]:
-    """A surrogate that has seen the past of a target, which is the same for all seeds, and its seconds."""
+    """Return a surrogate trained on the past tasks of a target, and its training seconds."""
     optimizer = TransferOptimizer(
         suite(name, folder).space, past(name, target, n, folder), surrogate=surrogate
     )
@@ -57,7 +58,7 @@ def learned(
     return optimizer.surrogate, time.perf_counter() - begun
 
 
-def replay(
+def replay_search(
     name: str,
     target: str,
     surrogate: str | Surrogate,
@@ -70,13 +71,13 @@ def replay(
 ) -> dict[str, Any]:
     """Search one table of a suite, given the others.
 
-    The first `n_initial` trials are drawn at random, the same for every method of one seed.
+    The first `n_initial` trials are random, and equal for all methods of one seed.
 
     Returns
     -------
     dict
-        "loss" of each trial in order, "seconds" that the trials took when they were evaluated (where that is
-        known), "learning", "proposing" and "wall": our own seconds.
+        "loss" of each trial in order, "seconds" of the trials when they were evaluated (where
+        known), and our own seconds: "learning", "proposing" and "wall".
     """
     begun = time.perf_counter()
     source, tasks = suite(name, folder), past(name, target, n_past, folder)
@@ -120,11 +121,12 @@ def replay(
 
 
 def expected_best(loss: np.ndarray, n: int) -> np.ndarray:
-    """Expected lowest loss of k draws without replacement, k = 1..n; -> (n,)."""
+    """Return the expected lowest loss of k draws without replacement, k = 1..n; -> (n,)."""
     ordered, total = np.sort(loss), len(loss)
     found = np.empty(n)
     for k in range(1, n + 1):
-        # P(the r-th best is the best of k) falls by (total - r - k + 1) / (total - r) from r to r + 1
+        # From r - 1 to r, P(the r-th best is the best of k) changes by this factor:
+        # (total - r - k + 1) / (total - r)
         chance = np.empty(total)
         chance[0] = k / total
         ranks = np.arange(1, total)

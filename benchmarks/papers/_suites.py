@@ -1,4 +1,4 @@
-"""What the experiments on suites of tables share: regret, mean rank, critical differences."""
+"""Shared parts of the experiments on suites of tables: regret, mean rank, critical differences."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ CELL = ("suite", "task", "seed")
 
 
 def scale(name: str, task: str, folder: Path) -> dict[str, float]:
-    """What a regret is measured by: the lowest and the median loss of the table."""
+    """Return the lowest and the median loss of the table, which normalize the regret."""
     loss = suite(name, folder).tables[task].loss
     return {"lowest": float(loss.min()), "median": float(np.median(loss))}
 
 
 def with_regret(rows: Rows) -> Rows:
-    """Rows with the regret of each trial, 0 for the best of the table and 1 for its median."""
+    """Return rows with the regret of each trial: 0 is the best of the table, 1 its median."""
     found = []
     for row in rows:
-        span = row["median"] - row["lowest"] or 1.0  # half of the table is best: nothing to scale by
+        span = row["median"] - row["lowest"] or 1.0  # half of the table is best
         found.append(row | {"regret": ((np.array(row["loss"]) - row["lowest"]) / span).tolist()})
     return found
 
@@ -41,7 +41,7 @@ def with_regret(rows: Rows) -> Rows:
 class Comparison:
     """Regrets and ranks of all methods, as means over the seeds of each task.
 
-    Seeds of one task are not independent, tasks are: tests and errors count the tasks.
+    Seeds of one task are not independent, tasks are. So tests and errors count the tasks.
 
     Parameters
     ----------
@@ -53,11 +53,13 @@ class Comparison:
         best = best_so_far(with_regret(rows), CELL, "regret", lower=True)
         cells = [key[:2] for key in common_cells(rows, CELL)]  # suite and task of each run
         self.tasks = list(dict.fromkeys(cells))
-        self.regret = {m: mean_over(-values, cells) for m, values in best.items()}  # (tasks, trials)
+        self.regret = {
+            m: mean_over(-values, cells) for m, values in best.items()
+        }  # (tasks, trials)
         self.rank = {m: mean_over(values, cells) for m, values in ranks(best).items()}
 
     def last(self, k: int) -> dict[str, float]:
-        """Mean rank after k trials."""
+        """Return the mean rank after k trials."""
         return {m: float(values[:, k - 1].mean()) for m, values in self.rank.items()}
 
     @property
@@ -66,34 +68,39 @@ class Comparison:
 
 
 def tables(rows: Rows, at: Sequence[int]) -> list[str]:
-    """Mean normalized regret and mean rank after some numbers of trials, over all suites and in each."""
+    """Return tables of mean regret and mean rank after some trials, over all suites and in each."""
     suites = list(dict.fromkeys(row["suite"] for row in rows))
     lines = []
     for name in ["all suites", *suites] if len(suites) > 1 else suites:
-        # A method may be at home in some of the suites only.
-        chosen = everywhere(rows) if name == "all suites" else [row for row in rows if row["suite"] == name]
+        # Some methods were run on some of the suites only.
+        chosen = (
+            rows_of_common_methods(rows)
+            if name == "all suites"
+            else [row for row in rows if row["suite"] == name]
+        )
         found = Comparison(chosen)
-        lines += [f"## {name}: {len(found.used)} tasks", ""]
+        lines += [f"## {name}: {len(found.tasks)} tasks", ""]
         lines += ["Mean normalized regret after k trials:", "", *trials_table(found.regret, at)]
         lines += [f"Mean rank among {len(found.rank)} methods:", "", *trials_table(found.rank, at)]
-        if len(found.used) > 1:
+        if len(found.tasks) > 1:
             apart = [" = ".join(group) for group in not_apart(found.last(at[-1]), found.difference)]
             lines += [
-                f"After {at[-1]} trials two mean ranks are apart from a difference of {found.difference:.2f} "
-                f"on (Nemenyi, 5 %, {len(found.used)} tasks). Not apart: {'; '.join(apart) or 'none'}.",
+                f"After {at[-1]} trials the critical difference of mean ranks is "
+                f"{found.difference:.2f} (Nemenyi, 5 %, {len(found.tasks)} tasks). Groups that do "
+                f"not differ: {'; '.join(apart) or 'none'}.",
                 "",
             ]
     return lines + seconds(rows)
 
 
-def split(rows: Rows, slow: Collection[str], seeds: int) -> tuple[Rows, Rows]:
-    """Rows of all methods but the slow ones; rows of all, with the few seeds that the slow ones have."""
+def split_slow_methods(rows: Rows, slow: Collection[str], seeds: int) -> tuple[Rows, Rows]:
+    """Return the rows without slow methods, and all rows with the seeds of the slow methods."""
     return [r for r in rows if r["method"] not in slow], [r for r in rows if r["seed"] < seeds]
 
 
 def tables_in_two(rows: Rows, slow: Collection[str], seeds: int, at: Sequence[int]) -> list[str]:
-    """Those of the main methods with all their seeds, then those of all methods with the seeds they share."""
-    main, everyone = split(rows, slow, seeds)
+    """Return tables of the main methods with all seeds, then of all with common seeds."""
+    main, everyone = split_slow_methods(rows, slow, seeds)
     lines = ["# The main methods", "", *tables(main, at)]
     if len(main) < len(rows):
         lines += [f"# All methods, {seeds} seed{'s' * (seeds > 1)}", "", *tables(everyone, at)]
@@ -101,19 +108,26 @@ def tables_in_two(rows: Rows, slow: Collection[str], seeds: int, at: Sequence[in
 
 
 def seconds(rows: Rows) -> list[str]:
-    """Our own time, to learn from the past and to propose."""
+    """Return a table of our own time for training and for proposals."""
     methods = dict.fromkeys(row["method"] for row in rows)
     body = []
     for method in methods:
         own = [row for row in rows if row["method"] == method]
         body.append(
-            [method, *(float(np.mean([row[part] for row in own])) for part in ("learning", "proposing"))]
+            [
+                method,
+                *(float(np.mean([row[part] for row in own])) for part in ("learning", "proposing")),
+            ]
         )
-    return ["## Seconds", "", *markdown(["method", "to learn from the past", "for a proposal"], body)]
+    return [
+        "## Seconds",
+        "",
+        *markdown(["method", "training", "proposal"], body),
+    ]
 
 
-def everywhere(rows: Rows) -> Rows:
-    """The rows of the methods that were run on every suite."""
+def rows_of_common_methods(rows: Rows) -> Rows:
+    """Return the rows of the methods that were run on every suite."""
     suites = {row["suite"] for row in rows}
     seen: dict[str, set[str]] = {}
     for row in rows:
@@ -122,23 +136,25 @@ def everywhere(rows: Rows) -> Rows:
 
 
 def figure_in_two(rows: Rows, slow: Collection[str], seeds: int, file: Path) -> None:
-    """Curves of the main methods, and the ranks of all."""
-    main, everyone = split(rows, slow, seeds)
+    """Draw the curves of the main methods, and the ranks of all."""
+    main, everyone = split_slow_methods(rows, slow, seeds)
     figure(main, file, ranked=everyone if len(main) < len(rows) else None)
 
 
 def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:
-    """Mean regret and mean rank over the trials, and the ranks after the last with critical differences.
+    """Draw mean regret and rank over the trials, and the final ranks with critical differences.
 
-    With `ranked` the last panel is of these rows, which may be of more methods.
+    With `ranked` the last panel shows these rows, which may have more methods.
     """
-    found = Comparison(everywhere(rows))
+    found = Comparison(rows_of_common_methods(rows))
     n_trials = next(iter(found.rank.values())).shape[1]
     with panels(file, 3) as axes:
         curves(axes[0], found.regret, ylabel="mean normalized regret")
-        lowest = min(v.mean(axis=0)[v.mean(axis=0) > 0].min(initial=1.0) for v in found.regret.values())
-        axes[0].set(yscale="log", ylim=(lowest / 2, None))  # a band that reaches 0 has no end here
+        lowest = min(
+            v.mean(axis=0)[v.mean(axis=0) > 0].min(initial=1.0) for v in found.regret.values()
+        )
+        axes[0].set(yscale="log", ylim=(lowest / 2, None))  # bands that reach 0 are cut off
         curves(axes[1], found.rank, ylabel="mean rank")
         legend_beside(axes[1])
-        last = found if ranked is None else Comparison(everywhere(ranked))
+        last = found if ranked is None else Comparison(rows_of_common_methods(ranked))
         rank_diagram(axes[2], last.last(n_trials), last.difference, f"after {n_trials} trials")

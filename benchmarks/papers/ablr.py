@@ -1,4 +1,4 @@
-"""Perrone et al. 2018, supplement B.3 and B.4: leave one data set out, with and without contexts."""
+"""Perrone et al. 2018, supplement B.3 and B.4: leave one data set out, with or without contexts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.papers import _suites
 from benchmarks.papers._experiment import Experiment
 from benchmarks.papers._logistic import LOGISTIC
 from benchmarks.papers._logistic import names as logistic_names
-from benchmarks.papers._replay import replay, suite
+from benchmarks.papers._replay import replay_search, suite
 from sktransfer.encoders import ManualEncoder, TaskIndex
 from sktransfer.surrogates import ABLR, DistGP, Surrogate, make_surrogate
 
@@ -17,15 +17,15 @@ N_TRIALS, N_PAST, N_CONTEXT = 50, 150, 10
 AT = [5, 10, 25, 50]
 SUITES = [LOGISTIC, "deepar", "hpobench-xgb", "xgboost-libsvm"]  # with at least 10 tasks
 QUICK = ["deepar", LOGISTIC]
-N_TARGETS, N_QUICK = 5, 2  # the first tasks of a suite; all others are always the past
+N_TARGETS, N_QUICK = 5, 2  # the first tasks of a suite; all others are past tasks
 METHODS = ["ABLR", "ABLR, learned contexts", "ablr", "GP, contexts", "gp", "random"]
-WITH_DATA = ["ABLR, meta-features"]  # where the data behind the tasks are known
-SLOW, SLOW_SEEDS = ["bohamiann"], 1  # takes as long as all others together
+WITH_DATA = ["ABLR, meta-features"]  # where the data sets of the tasks are known
+SLOW, SLOW_SEEDS = ["bohamiann"], 1  # as slow as all others together
 
 
 @lru_cache(maxsize=2)
 def methods(with_data: bool) -> dict[str, tuple[Surrogate, int]]:
-    """Name in the tables -> surrogate and number of past trials of each task."""
+    """Map name in the tables to surrogate and number of past trials of each task."""
     paper = {"head": "zero", "guard": False}
     context = ManualEncoder() if with_data else TaskIndex()
     named = {
@@ -39,9 +39,11 @@ def methods(with_data: bool) -> dict[str, tuple[Surrogate, int]]:
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
-    """(suite, task, method, seed): a task of each suite, then the next one of each."""
+    """Return (suite, task, method, seed): one task of each suite, then the next one of each."""
     names = QUICK if quick else SUITES
-    tasks = {n: logistic_names(folder) if n == LOGISTIC else list(suite(n, folder).tables) for n in names}
+    tasks = {
+        n: logistic_names(folder) if n == LOGISTIC else list(suite(n, folder).tables) for n in names
+    }
     return [
         (name, tasks[name][number], method, seed)
         for seed in range(seeds)
@@ -53,7 +55,7 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
 
 def run(name: str, task: str, method: str, seed: int, folder: Path) -> dict:
     surrogate, n_past = methods(name == LOGISTIC)[method]
-    return _suites.scale(name, task, folder) | replay(
+    return _suites.scale(name, task, folder) | replay_search(
         name, task, surrogate, folder, seed=seed, n_trials=N_TRIALS, n_past=n_past
     )
 
@@ -61,20 +63,21 @@ def run(name: str, task: str, method: str, seed: int, folder: Path) -> dict:
 EXPERIMENT = Experiment(
     title="ABLR, supplement B.3 and B.4 (Perrone et al. 2018)",
     about=(
-        f"Each of the first {N_TARGETS} tasks of a suite in turn is the target, all others are the past. "
-        "The paper's tables (30 "
-        "OpenML data sets, SVM and XGBoost) are not at hand; here three suites of tables, of which nothing "
-        f"but the evaluations is known, and `{LOGISTIC}`: logistic regression with an elastic net on data "
-        f"sets, so that there are meta-features; its loss is the log loss. ABLR has {N_PAST} past "
-        "evaluations of each task. `ABLR` has no context, `learned contexts` has four learned numbers of a "
-        "task (B.4), `meta-features` handcrafted ones; `ablr` is ours, with a shared head and a guard. "
-        f"`GP, contexts` is the paper's GP transfer (ctx, subsample): {N_CONTEXT} evaluations of each past "
-        "task in one GP with the context beside, which is the meta-features where they are known and the "
-        "task's index elsewhere. Its (ctx, L1), and embeddings carried from one algorithm to another, are "
-        "not part. `bohamiann` sees the target alone, the paper's has contexts. Regret is 0 for the best "
-        "of a table and 1 for its median. The paper has no numbers; in its Figures 1 to 4 ABLR with "
-        "transfer converges to the best optimum, both context GPs are alike and ahead of the plain one, "
-        "and (9, 10) learned embeddings match meta-features."
+        f"Each of the first {N_TARGETS} tasks of a suite is the target in turn, all others are "
+        "past tasks. The tables of the paper (30 OpenML data sets, SVM and XGBoost) are not "
+        "available. Here there are three suites of tables, of which only the evaluations are "
+        f"known, and `{LOGISTIC}`: logistic regression with an elastic net on data sets, which "
+        f"have meta-features. Its loss is the log loss. ABLR has {N_PAST} past evaluations of "
+        "each task. `ABLR` has no context, `learned contexts` has four learned numbers per task "
+        "(B.4), and `meta-features` has handcrafted ones. `ablr` is our version, with a shared "
+        "head and a guard. `GP, contexts` is the paper's GP transfer (ctx, subsample): "
+        f"{N_CONTEXT} evaluations of each past task in one GP, with the meta-features as context "
+        "where they are known and the task index elsewhere. Its (ctx, L1), and embeddings "
+        "transferred from one algorithm to another, are not included. `bohamiann` uses only the "
+        "target, while that of the paper has contexts. Regret is 0 for the best of a table and 1 "
+        "for its median. The paper has no numbers. In its Figures 1 to 4 ABLR with transfer "
+        "converges to the best optimum, both context GPs are similar and better than the plain "
+        "one, and learned embeddings match meta-features (Figures 9 and 10)."
     ),
     seeds=10,
     fields=("suite", "task", "method", "seed"),

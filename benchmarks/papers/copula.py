@@ -1,4 +1,4 @@
-"""Salinas et al. 2020, Tables 2, 3, 5 and 6: improvement over random search on tables of evaluations."""
+"""Salinas et al. 2020, Tables 2, 3, 5 and 6: improvement over random search on tables."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from benchmarks.papers._experiment import Experiment, Rows, markdown
 from benchmarks.papers._figures import colors, panels
-from benchmarks.papers._replay import expected_best, past, replay, suite
+from benchmarks.papers._replay import expected_best, past, replay_search, suite
 from sktransfer.surrogates import CopulaGP, EncodedTask, Surrogate, make_surrogate
 from sktransfer.utils._scores import normal_scores
 
 N_TRIALS = 100
 N_PAST = {"deepar": 250, "fcnet": 1000, "xgboost-libsvm": 1000, "nasbench201": 1000}
 TIMED, OTHERS = ("fcnet", "deepar"), ("xgboost-libsvm", "nasbench201")
-PLAIN = {"guard": False}  # the paper's methods have no guard
+PLAIN = {"guard": False}  # as in the paper
 
 
 @lru_cache(maxsize=1)
 def methods() -> dict[str, Surrogate]:
-    """Name in the tables -> surrogate."""
+    """Map name in the tables to surrogate."""
     standard, homo = {"transform": "standardize"}, {"heteroskedastic": False}
     both = {"objective": "score+time"}
     return {
@@ -92,11 +92,15 @@ TASKS = {
     "xgboost-libsvm": _NAMES[15:],
     "nasbench201": ["cifar10", "cifar100", "ImageNet16-120"],
 }
-QUICK = {"deepar": ["m4-Hourly", "solar"], "fcnet": ["protein_structure"], "xgboost-libsvm": ["heart"]}
+QUICK = {
+    "deepar": ["m4-Hourly", "solar"],
+    "fcnet": ["protein_structure"],
+    "xgboost-libsvm": ["heart"],
+}
 
 
 MAIN = ["random", "CGP", "gp", "CRS"]
-PLAN = [  # suites, methods, seeds at most: first what the paper's claims rest on
+PLAN = [  # suites, methods, maximum number of seeds; the main claims come first
     (TIMED, [*MAIN, "copula-gp"], 10),
     (TIMED, ABLATION, 10),
     (TIMED, WITH_TIME, 10),
@@ -108,7 +112,7 @@ PLAN = [  # suites, methods, seeds at most: first what the paper's claims rest o
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
-    """(suite, task, method, seed), in the order of the plan."""
+    """Return (suite, task, method, seed) in the order of the plan."""
     tasks = QUICK if quick else TASKS
     found = [
         (name, task, method, seed)
@@ -123,8 +127,10 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
 
 def run(name: str, task: str, method: str, seed: int, folder: Path) -> dict:
     surrogate = methods()[method]
-    row = replay(name, task, surrogate, folder, seed=seed, n_trials=N_TRIALS, n_past=N_PAST[name])
-    # Once for each task: they do not depend on the seed.
+    row = replay_search(
+        name, task, surrogate, folder, seed=seed, n_trials=N_TRIALS, n_past=N_PAST[name]
+    )
+    # Computed once for each task, because they do not depend on the seed.
     if seed == 0 and method == "random":
         row["random"] = random_search(name, task, folder)
     if seed == 0 and method == "CGP":
@@ -134,14 +140,16 @@ def run(name: str, task: str, method: str, seed: int, folder: Path) -> dict:
 
 @cache
 def random_search(name: str, task: str, folder: Path) -> list[float]:
-    """Expected best loss of random search after each trial."""
+    """Return the expected best loss of random search after each trial."""
     return expected_best(suite(name, folder).tables[task].loss, N_TRIALS).tolist()
 
 
 def prior_error(name: str, task: str, surrogate: Surrogate, folder: Path) -> float:
     """Table 6: root mean squared error of the network's mean on the task's normal scores."""
     source, table = suite(name, folder), suite(name, folder).tables[task]
-    past_tasks = [_encoded(source.space, record) for record in past(name, task, N_PAST[name], folder)]
+    past_tasks = [
+        _encoded(source.space, record) for record in past(name, task, N_PAST[name], folder)
+    ]
     trained = surrogate.fit(past_tasks)
     rows = np.random.default_rng(0).permutation(len(table.loss))[:1000]
     mean, _ = trained.prior(source.space.encode([table.params[row] for row in rows]))
@@ -153,7 +161,7 @@ def _encoded(space, record) -> EncodedTask:
     return EncodedTask(codes, record.scores, space.categorical, id=record.id)
 
 
-# -- what the rows say -----------------------------------------------------------------------------
+# -- tables and figure -----------------------------------------------------------------------------
 
 
 def runs_of(rows: Rows, task: str, method: str) -> Rows:
@@ -161,17 +169,22 @@ def runs_of(rows: Rows, task: str, method: str) -> Rows:
 
 
 def improvements(rows: Rows, task: str, method: str) -> np.ndarray:
-    """Improvement over random search after each trial of each run, in per cent; -> (runs, trials)."""
-    random = np.array(next(row["random"] for row in rows if row["task"] == task and "random" in row))
+    """Return the improvement over random search in percent, (runs, trials)."""
+    random = np.array(
+        next(row["random"] for row in rows if row["task"] == task and "random" in row)
+    )
     best = np.minimum.accumulate([row["loss"] for row in runs_of(rows, task, method)], axis=1)
     return 100 * (random - best) / random
 
 
 def over_time(rows: Rows, task: str, method: str) -> float:
-    """The same against the seconds of the trials, up to the time of the fastest run; the mean."""
+    """Return the mean improvement over random search as a function of time.
+
+    Time is the sum of the seconds of the trials, up to that of the fastest run.
+    """
     of_task = [r for r in rows if r["task"] == task]
     shortest = min(sum(r["seconds"]) for r in of_task)
-    # Before its first trial ends a run has nothing; all begin when the slowest first trial is done.
+    # A run has no result before its first trial ends, so time starts after the slowest first trial.
     first = max(r["seconds"][0] for r in of_task)
     grid = np.linspace(min(first, shortest), shortest, 200)
 
@@ -187,26 +200,30 @@ def over_time(rows: Rows, task: str, method: str) -> float:
 
 
 def tasks_of(rows: Rows, methods: list[str]) -> list[tuple[str, str]]:
-    """(suite, task) on which all of these methods were run."""
+    """Return the (suite, task) on which all of these methods were run."""
     found = dict.fromkeys((row["suite"], row["task"]) for row in rows)
     return [(s, t) for s, t in found if all(runs_of(rows, t, method) for method in methods)]
 
 
 def shared(rows: Rows, methods: list[str]) -> Rows:
-    """Their runs with the tasks and seeds that all of these methods were run with, to be compared fairly."""
+    """Return the runs with the tasks and seeds that all of these methods share."""
     of = [{(r["task"], r["seed"]) for r in rows if r["method"] == method} for method in methods]
     both = set.intersection(*of)
-    return [r for r in rows if "random" in r or (r["method"] in methods and (r["task"], r["seed"]) in both)]
+    return [
+        r
+        for r in rows
+        if "random" in r or (r["method"] in methods and (r["task"], r["seed"]) in both)
+    ]
 
 
 def run_on(rows: Rows, wanted: list[str]) -> list[str]:
-    """Those of the methods that were run at all."""
+    """Return those of the methods that have runs."""
     done = {row["method"] for row in rows}
     return [method for method in wanted if method in done]
 
 
 def mean_and_interval(values: np.ndarray) -> str:
-    """Mean over runs and trials, with a 95 % interval over the runs; (runs, trials) -> text."""
+    """Return the mean with a 95 % interval over the runs; (runs, trials) -> text."""
     means = values.mean(axis=1)
     return f"{means.mean():.1f}" + (
         f" ± {1.96 * means.std(ddof=1) / np.sqrt(len(means)):.1f}" if len(means) > 1 else ""
@@ -214,8 +231,11 @@ def mean_and_interval(values: np.ndarray) -> str:
 
 
 def tables(rows: Rows) -> list[str]:
-    """Tables 2, 3, 5 and 6."""
-    lines = ["## Table 2: relative improvement over random search, per cent, mean over the trials", ""]
+    """Return Tables 2, 3, 5 and 6."""
+    lines = [
+        "## Table 2: relative improvement over random search in percent, mean over the trials",
+        "",
+    ]
     shown, empty = run_on(rows, FIRST), ("",) * 4
     tasks = tasks_of(rows, ["CGP"])
     body = []
@@ -226,61 +246,84 @@ def tables(rows: Rows) -> list[str]:
     lines += markdown(["suite", "task", "seeds", *shown, "paper: CGP", "CRS", "GP", "ABLR"], body)
     lines += [*statements(rows), "", *ablation(rows)]
     timed = [*WITH_TIME, "CGP", "gp"]
-    timed = [m for m in run_on(rows, timed) if all(runs_of(rows, t, m) for s, t in tasks if s in TIMED)]
+    timed = [
+        m for m in run_on(rows, timed) if all(runs_of(rows, t, m) for s, t in tasks if s in TIMED)
+    ]
     if WITH_TIME[0] in timed:
-        lines += ["## Table 5: score and time, relative improvement over random search against time", ""]
-        alike = [r for r in rows if r["method"] == "random"]
-        alike += [r for r in shared(rows, timed) if r["method"] in timed]
+        lines += [
+            "## Table 5: score and time, relative improvement over random search against time",
+            "",
+        ]
+        common = [r for r in rows if r["method"] == "random"]
+        common += [r for r in shared(rows, timed) if r["method"] in timed]
         body = [
-            [s, t, *(over_time(alike, t, m) for m in timed), *PUBLISHED_TIME[t]]
-            for s, t in tasks_of(alike, timed)
+            [s, t, *(over_time(common, t, m) for m in timed), *PUBLISHED_TIME[t]]
+            for s, t in tasks_of(common, timed)
         ]
         lines += markdown(["suite", "task", *timed, "paper: CGP", "CRS", "GP"], body)
-    lines += ["## Table 6: error of the prior network (1: it knows nothing)", ""]
+    lines += ["## Table 6: error of the prior network (1: uninformative)", ""]
     errors = {row["task"]: row["prior_error"] for row in rows if "prior_error" in row}
-    return lines + markdown(["suite", "task", "error"], [[s, t, errors[t]] for s, t in tasks if t in errors])
+    return lines + markdown(
+        ["suite", "task", "error"], [[s, t, errors[t]] for s, t in tasks if t in errors]
+    )
 
 
 def statements(rows: Rows) -> list[str]:
-    """What is counted: where the published figure is reached, where plain gp is left behind."""
+    """Count the tasks that reach the published figure, and those ahead of plain gp."""
     lines = []
     for method in run_on(rows, ["CGP", "copula-gp"]):
-        alike = shared(rows, [method, "gp"])
+        common = shared(rows, [method, "gp"])
         for suites in (TIMED, OTHERS):
-            known = [t for s, t in tasks_of(alike, [method, "gp"]) if s in suites and t in PUBLISHED]
+            known = [
+                t for s, t in tasks_of(common, [method, "gp"]) if s in suites and t in PUBLISHED
+            ]
             if not known:
                 continue
-            ours = {t: improvements(alike, t, method).mean() for t in known}
+            ours = {t: improvements(common, t, method).mean() for t in known}
             reached = [t for t in known if ours[t] >= PUBLISHED[t][0]]
             far = [t for t in known if ours[t] < 0.8 * PUBLISHED[t][0]]
-            ahead = sum(ours[t] > improvements(alike, t, "gp").mean() for t in known)
+            ahead = sum(ours[t] > improvements(common, t, "gp").mean() for t in known)
             lines.append(
-                f"* {method}, {len(known)} tasks of {', '.join(suites)}: at or above the published figure "
-                f"on {len(reached)}, below it by more than 20 % on {len(far)} "
+                f"* {method}, {len(known)} tasks of {', '.join(suites)}: at or above the "
+                f"published figure on {len(reached)}, below it by more than 20 % on {len(far)} "
                 f"({', '.join(far) or 'none'}); ahead of gp on {ahead}."
             )
     return lines
 
 
 def ablation(rows: Rows) -> list[str]:
-    """Table 3: the mean over the trials of each form, and the mean over the tasks of a suite."""
-    shown = ["CRS standardized", "CRS homoskedastic", "CRS", "CGP standardized", "CGP homoskedastic", "CGP"]
+    """Table 3: the mean over the trials of each form, and over the tasks of a suite."""
+    shown = [
+        "CRS standardized",
+        "CRS homoskedastic",
+        "CRS",
+        "CGP standardized",
+        "CGP homoskedastic",
+        "CGP",
+    ]
     if len(run_on(rows, shown)) < len(shown):
         return []
-    alike = shared(rows, shown)
-    tasks = tasks_of(alike, shown)
+    common = shared(rows, shown)
+    tasks = tasks_of(common, shown)
     body = [
-        [s, t, len(runs_of(alike, t, "CGP")), *(float(improvements(alike, t, m).mean()) for m in shown)]
+        [
+            s,
+            t,
+            len(runs_of(common, t, "CGP")),
+            *(float(improvements(common, t, m).mean()) for m in shown),
+        ]
         for s, t in tasks
     ]
     for name in dict.fromkeys(s for s, _ in tasks):
-        body.append([name, "mean", "", *np.mean([row[3:] for row in body if row[0] == name], axis=0)])
+        body.append(
+            [name, "mean", "", *np.mean([row[3:] for row in body if row[0] == name], axis=0)]
+        )
     lines = ["## Table 3: ablation, all forms with the same seeds", ""]
     return lines + markdown(["suite", "task", "seeds", *shown], body)
 
 
 def figure(rows: Rows, file: Path) -> None:
-    """Improvement over random search against trials, a panel for each suite."""
+    """Draw the improvement over random search against trials, one panel per suite."""
     shown = run_on(rows, FIRST)
     names = list(dict.fromkeys(s for s, _ in tasks_of(rows, ["CGP"])))
     with panels(file, len(names)) as axes:
@@ -288,16 +331,14 @@ def figure(rows: Rows, file: Path) -> None:
             means = {}
             for method, color in colors(shown).items():
                 tasks = [t for s, t in tasks_of(rows, [method]) if s == name]
-                if len(tasks) == sum(
-                    s == name for s, _ in tasks_of(rows, ["CGP"])
-                ):  # or it is of other tasks
+                if len(tasks) == sum(s == name for s, _ in tasks_of(rows, ["CGP"])):
                     means[method] = np.mean(
                         [improvements(rows, t, method).mean(axis=0) for t in tasks], axis=0
                     )
                     axis.plot(np.arange(1, N_TRIALS + 1), means[method], label=method, color=color)
             axis.axhline(0, color="grey", lw=0.8)
             axis.set(title=name, xlabel="trials", ylabel="better than random search, %")
-            # The first trials of plain methods may be far below and would hide the rest.
+            # The first trials of plain methods can be so low that they hide the differences.
             low, high = np.percentile(list(means.values()), [8, 100])
             axis.set_ylim(low - 0.1 * (high - low), high + 0.05 * (high - low))
             axis.legend(fontsize=7)
@@ -306,13 +347,14 @@ def figure(rows: Rows, file: Path) -> None:
 EXPERIMENT = Experiment(
     title="A copula approach (Salinas et al. 2020)",
     about=(
-        "Leave one task out: the past are 250 (DeepAR) or 1000 random evaluations of each other task of the "
-        f"suite; {N_TRIALS} trials from the table of the target, the candidates of a trial being all rows "
-        "left, or 1000 of them. `CGP` and `CRS` are `copula-gp` and `copula-ts` without their guard, as in "
-        "the paper. FCNet's loss is the validation loss (the paper: test), and ABLR and box are ours. Random "
-        "search is its exact expectation. Published figures are set beside. What a method learned from the "
-        "past of a task is the same for all seeds, which differ in what is drawn: the first trials and the "
-        "candidates."
+        "Leave one task out: the past tasks are all other tasks of the suite, with 250 (DeepAR) "
+        f"or 1000 random evaluations each. A search has {N_TRIALS} trials from the table of the "
+        "target. The candidates of a trial are all remaining rows, or 1000 of them. `CGP` and "
+        "`CRS` are `copula-gp` and `copula-ts` without their guard, as in the paper. The loss of "
+        "FCNet is the validation loss (in the paper the test loss), and ABLR and box are our "
+        "versions. Random search is its exact expectation. The tables include the published "
+        "figures. A method is trained once on the past of a task. Seeds differ in the first "
+        "trials and in the candidates."
     ),
     seeds=30,
     fields=("suite", "task", "method", "seed"),

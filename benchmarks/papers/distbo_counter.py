@@ -31,14 +31,14 @@ def run(seed: int, method: str, folder: Path) -> dict:
 EXPERIMENT = Experiment(
     title="distBO, section 5.2: where handcrafted features fail (Law et al. 2019)",
     about=(
-        "Equation (1): six columns, of which 1, 2 and i + 2 matter; which they are shows in no column and "
-        "no pair of columns. Four past tasks, i = 1..4, with 125 trials each of a plain GP search; the "
-        "target is another draw of i = 2. The score is R² of kernel ridge regression with seven "
-        "hyperparameters. The paper (Figure 3): distGP has the optimum at the first trial, manualGP "
-        f"behaves like multiGP, initGP converges slowly; similarity is high on i = 2. {_distbo.NAMES} Here "
-        "a data set has 1000 rows (the paper: 5000), 250 train and 250 test the regression, and the "
-        f"embedding has 40 hidden units and 20 features (20 and 10). A search has {N_TRIALS} trials (the "
-        "paper: 50)."
+        "Equation (1): of six columns, 1, 2 and i + 2 matter. Neither single columns nor pairs of "
+        "columns reveal which ones. There are four past tasks, i = 1..4, with 125 trials of a "
+        "plain GP search each. The target is another draw of i = 2. The score is the R² of kernel "
+        "ridge regression with seven hyperparameters. In the paper (Figure 3) distGP finds the "
+        "optimum with the first trial, manualGP behaves like multiGP, initGP converges slowly, "
+        f"and similarity is high for i = 2. {_distbo.NAMES} Here a data set has 1000 rows (paper: "
+        "5000), of which 250 train and 250 test the regression. The embedding has 40 hidden units "
+        f"and 20 features (paper: 20 and 10). A search has {N_TRIALS} trials (paper: 50)."
     ),
     seeds=30,
     fields=("seed", "method"),

@@ -1,4 +1,4 @@
-"""Law et al. 2019, the Parkinson's data of its appendix: 42 patients, each in turn the target."""
+"""Law et al. 2019, Parkinson's data of the appendix: 42 patients, each in turn the target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CELL = ("patient", "seed")
 
 
 def split(patient: int, seed: int, folder: Path) -> list[np.ndarray]:
-    """X_train, X_test, y_train, y_test of a patient, 60-40, by the training part's means and deviations."""
+    """Return X_train, X_test, y_train, y_test of a patient, 60-40 and standardized."""
     table = pd.read_csv(folder / "distbo" / "parkinsons" / f"patient_{patient}.csv.gz")
     y = table.pop("target").to_numpy()
     X = table.drop(columns="target_motor").to_numpy(dtype=float)
@@ -41,13 +41,14 @@ def split(patient: int, seed: int, folder: Path) -> list[np.ndarray]:
 
 
 def r2(params: dict[str, Any], data: list[np.ndarray]) -> float:
+    """Return the R² of a configuration on the test part."""
     X_train, X_test, y_train, y_test = data
     return float(KernelRidge(kernel="rbf", **params).fit(X_train, y_train).score(X_test, y_test))
 
 
 @lru_cache(maxsize=1)
 def searched(seed: int, folder: Path) -> list[Task]:
-    """All patients with the trials of a plain search on each."""
+    """Return all patients with the trials of a plain search on each."""
     tasks = []
     for patient in range(N_PATIENTS):
         data = split(patient, seed, folder)
@@ -59,7 +60,7 @@ def searched(seed: int, folder: Path) -> list[Task]:
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
-    """A seed has a quarter of the patients as targets, the next seed the next quarter."""
+    """Return (patient, method, seed); each seed has another quarter of the patients as targets."""
     return [
         (patient, method, seed)
         for seed in range(seeds)
@@ -74,19 +75,22 @@ def run(patient: int, method: str, seed: int, folder: Path) -> dict:
     data = split(patient, seed, folder)
     problem = Problem(SPACE, others, tasks[patient].profile, partial(r2, data=data))
     surrogate = surrogate_of(method, DistributionEncoder(), scores="standardize")
-    # With one seed for all, random search would try the same configurations on every patient.
-    return search(problem, surrogate, N_TRIALS, N_PATIENTS * seed + patient, N_RANDOM.get(method, 0))
+    # With one seed for all patients, random search would try the same configurations on each.
+    return search(
+        problem, surrogate, N_TRIALS, N_PATIENTS * seed + patient, N_RANDOM.get(method, 0)
+    )
 
 
 EXPERIMENT = Experiment(
     title="distBO, Parkinson's data (Law et al. 2019)",
     about=(
-        "One patient is a task: 101 to 168 voice recordings, the total UPDRS from 17 columns, a 60-40 "
-        "split of each seed. Every fourth patient in turn is the target, with the next seed the ones beside "
-        f"them; the past are the 41 others with {N_SOURCE} trials each of a plain GP search. The paper's "
-        "setup is in an appendix that is not at hand: the regression, here kernel ridge with an RBF kernel "
-        "(alpha and gamma), its ranges and the number of trials are our choice, and there are no published "
-        f"figures to set beside. The score is R² on the test part. {_distbo.NAMES}"
+        "A task is one patient: 101 to 168 voice recordings, the total UPDRS to be predicted from "
+        "17 columns, and a 60-40 split for each seed. Each seed has a quarter of the patients as "
+        f"targets. The past tasks are the 41 other patients with {N_SOURCE} trials of a plain GP "
+        "search each. The setup of the paper is in an appendix that is not available. The "
+        "regression, here kernel ridge with an RBF kernel (alpha and gamma), its ranges and the "
+        "number of trials are our choice, and there are no published figures. The score is the R² "
+        f"on the test part. {_distbo.NAMES}"
     ),
     seeds=30,
     fields=("patient", "method", "seed"),

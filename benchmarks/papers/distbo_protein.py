@@ -1,4 +1,4 @@
-"""Law et al. 2019, section 5.3, Figure 4: seven proteins. The runs are those of `benchmarks.protein`."""
+"""Law et al. 2019, section 5.3, Figure 4: seven proteins, with the runs of `benchmarks.protein`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
 
 
 def rows(keys: list[Key], folder: Path, work: Path, n_jobs: int, last: Rows) -> Rows:
-    """All runs: several methods share their evaluations, so `benchmarks.protein` arranges them itself."""
+    """Return all runs; `benchmarks.protein` makes them, because methods share evaluations."""
     estimators, _, methods, seeds = (list(dict.fromkeys(part)) for part in zip(*keys, strict=True))
     known = [
         {"method": r["method"], "estimator": r["estimator"], "protein": r["protein"]}
@@ -53,13 +53,15 @@ def rows(keys: list[Key], folder: Path, work: Path, n_jobs: int, last: Rows) -> 
 
 
 def complete(keys: list[Key], runs: Container[Key]) -> list[Key]:
-    """Of each estimator the seeds with which every method was run on every protein that was asked for.
+    """Return the keys of each estimator's seeds with which every method was run on every protein.
 
-    A method that was not run with the first seed has no part.
+    A method that was not run with the first seed is left out.
     """
     cells: dict[tuple[str, int, str], list[bool]] = {}
     for estimator, name, method, seed in keys:
-        cells.setdefault((estimator, seed, method), []).append((method, estimator, name, seed) in runs)
+        cells.setdefault((estimator, seed, method), []).append(
+            (method, estimator, name, seed) in runs
+        )
     done = {cell for cell, there in cells.items() if all(there)}
     first = min(seed for _, _, _, seed in keys)
     taking = {(estimator, method) for estimator, seed, method in done if seed == first}
@@ -72,17 +74,24 @@ def complete(keys: list[Key], runs: Container[Key]) -> list[Key]:
 
 
 def best(rows: Rows, estimator: str) -> dict[str, np.ndarray]:
-    """Method -> best accuracy so far in per cent, (7, seeds, trials)."""
-    scores = {(r["method"], r["protein"], r["seed"]): r["score"] for r in rows if r["estimator"] == estimator}
+    """Map method to its best accuracy so far in percent, (7, seeds, trials)."""
+    scores = {
+        (r["method"], r["protein"], r["seed"]): r["score"]
+        for r in rows
+        if r["estimator"] == estimator
+    }
     methods, _, seeds = (list(dict.fromkeys(part)) for part in zip(*scores, strict=True))
     return {
-        m: 100 * np.maximum.accumulate([[scores[m, p, s] for s in seeds] for p in protein.PROTEINS], axis=2)
+        m: 100
+        * np.maximum.accumulate(
+            [[scores[m, p, s] for s in seeds] for p in protein.PROTEINS], axis=2
+        )
         for m in methods
     }
 
 
 def tables(rows: Rows) -> list[str]:
-    """Figure 4 and the rank graphs in numbers, an estimator after the other."""
+    """Return the numbers of Figure 4 and of the ranks for each estimator."""
     lines = []
     for estimator in dict.fromkeys(row["estimator"] for row in rows):
         space = ", ".join(protein.ESTIMATORS[estimator][1])
@@ -105,13 +114,14 @@ def figure(rows: Rows, file: Path) -> None:
 EXPERIMENT = Experiment(
     title="distBO, section 5.3: protein-ligand binding (Law et al. 2019)",
     about=(
-        "Each of seven proteins in turn is the target, the six others are the past with 20 trials each of "
-        "a plain GP search; accuracy on the test part of a 60-40 split, of an SVM with the Jaccard kernel "
-        "(C) and of a random forest (four hyperparameters). The paper (Figure 4, 20 runs per protein): "
-        "distGP is ahead of initGP, multiGP, noneGP and RS for both and has the optimum after a few "
-        f"trials; it prints no figures. {_distbo.NAMES} `{protein.PAIRS}` is the package's own `dist-gp`, "
-        "with an encoder of any table and the handcrafted features beside it. The time of a run is that of "
-        "the proposals alone: methods share evaluations."
+        "Each of seven proteins is the target in turn. The six others are past tasks with 20 "
+        "trials of a plain GP search each. The score is the accuracy on the test part of a 60-40 "
+        "split, of an SVM with the Jaccard kernel (C) and of a random forest (four "
+        "hyperparameters). In the paper (Figure 4, 20 runs per protein) distGP is ahead of "
+        "initGP, multiGP, noneGP and RS for both and finds the optimum after a few trials. It has "
+        f"no numbers. {_distbo.NAMES} `{protein.PAIRS}` is the package's own `dist-gp`, with an "
+        "encoder of any table and handcrafted features. The time of a run includes only the "
+        "proposals, because methods share evaluations."
     ),
     seeds=20,
     fields=("estimator", "protein", "method", "seed"),

@@ -1,4 +1,4 @@
-"""Law et al. 2019, section 5.1: the optimum is the mean of the data, three of 15 past tasks are alike."""
+"""Law et al. 2019, section 5.1: the optimum is the mean of the data, 3 of 15 tasks are similar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sktransfer.encoders import DistributionEncoder
 
 N_TRIALS = 15
 SPREADS = {"code": 0.5, "text": 1.0}
-"""Standard deviation of the means of data sets of one kind: in the authors' code, and in the paper's text."""
+"""Standard deviation of the means of similar data sets: in the authors' code and in the paper."""
 
 
 @lru_cache(maxsize=1)
@@ -23,11 +23,13 @@ def problem(source: str, seed: int) -> Problem:
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     sources = ["code"] if quick else list(SPREADS)
-    return [(source, seed, method) for source in sources for seed in range(seeds) for method in METHODS]
+    return [
+        (source, seed, method) for source in sources for seed in range(seeds) for method in METHODS
+    ]
 
 
 def run(source: str, seed: int, method: str, folder: Path) -> dict:
-    # The mean of the data is the answer here: it must not be standardized away.
+    # The mean of the data is the optimum and must not be removed by standardization.
     surrogate = surrogate_of(method, DistributionEncoder(standardize=False))
     return search(problem(source, seed), surrogate, N_TRIALS, seed, N_RANDOM.get(method, 0))
 
@@ -52,15 +54,16 @@ def tables(rows: Rows) -> list[str]:
 EXPERIMENT = Experiment(
     title="distBO, section 5.1: the toy (Law et al. 2019)",
     about=(
-        "A data set is 500 draws of N(μ, 1), μ ~ N(γ, σ²), and the score is exp(−(θ − mean)²/2) for θ in "
-        "[−8, 8]. Three past tasks have γ = 0 like the target, twelve have γ = 4; each has 30 trials, 10 "
-        "random ones and 20 of a plain GP search. σ is 1 in the paper's text and 0.5 in its authors' code "
-        "(github.com/hcllaw/distBO, `mu_sd`), from which the numbers of random trials are, too; both are "
-        "here, and the figure is of 0.5. With 1 the optimum of the target is often outside of those of the "
-        "three. The paper (Figures 1 and 2): distGP and manualGP have the optimum within a few trials, "
-        "initGP starts well and converges slowly, multiGP needs trials of the target first; similarity is "
-        f"high on the three and low on the twelve. {_distbo.NAMES} A draw in which one of the twelve is "
-        "nearer to the target than one of the three is drawn again."
+        "A data set has 500 draws from N(μ, 1), μ ~ N(γ, σ²), and the score is exp(−(θ − "
+        "mean)²/2) for θ in [−8, 8]. Three past tasks have γ = 0 like the target, twelve have γ = "
+        "4. Each has 30 trials: 10 random ones and 20 of a plain GP search. σ is 1 in the text of "
+        "the paper and 0.5 in the code of its authors (github.com/hcllaw/distBO, `mu_sd`), which "
+        "also determines the number of random trials. The tables show both, the figure shows 0.5. "
+        "With 1 the optimum of the target often lies outside the optima of the three. In the "
+        "paper (Figures 1 and 2) distGP and manualGP find the optimum within a few trials, initGP "
+        "starts well and converges slowly, and multiGP needs trials of the target first. "
+        f"Similarity is high for the three and low for the twelve. {_distbo.NAMES} A draw in "
+        "which one of the twelve is closer to the target than one of the three is repeated."
     ),
     seeds=30,
     fields=("source", "seed", "method"),

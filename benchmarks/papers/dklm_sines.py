@@ -14,7 +14,7 @@ from benchmarks.papers._figures import panels
 
 N_SINES, N_AMPLITUDES = 10, 50
 BELIEF, AMPLITUDE = "belief", "amplitude"
-INSIDE = 1.96  # standard deviations: 95 % of a normal belief
+INSIDE = 1.96  # standard deviations: 95 % of a normal distribution
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
@@ -29,9 +29,9 @@ def run(part: str, method: str, seed: int, folder: Path) -> dict:
 
 
 def beliefs(method: str, seed: int) -> dict[str, Any]:
-    """New sines after 5 random and 3 chosen points: how likely the curve is, how often it is in the band.
+    """Measure density, coverage and error of posteriors after 5 random and 3 chosen points.
 
-    The first sine is kept whole, for the figure.
+    The first sine is stored completely, for the figure.
     """
     surrogate = sines.trained(method, seed)
     row: dict[str, Any] = {"density": [], "inside": [], "error": []}
@@ -49,7 +49,7 @@ def beliefs(method: str, seed: int) -> dict[str, Any]:
 
 
 def amplitudes(seed: int) -> dict[str, Any]:
-    """The only landmark feature of sines without a phase, and their amplitudes."""
+    """Measure the single landmark feature of sines without a phase, and their amplitudes."""
     surrogate = sines.trained_on_amplitudes(seed)
     feature, amplitude = sines.feature_and_amplitude(surrogate, seed, N_AMPLITUDES)
     return {
@@ -59,12 +59,14 @@ def amplitudes(seed: int) -> dict[str, Any]:
     }
 
 
-# -- what the rows say -----------------------------------------------------------------------------
+# -- tables and figure -----------------------------------------------------------------------------
 
 
 def by_seed(rows: Rows, method: str, value: str) -> np.ndarray:
-    """Mean over the sines of each seed."""
-    return np.array([np.mean(r[value]) for r in rows if r["part"] == BELIEF and r["method"] == method])
+    """Return the mean over the sines of each seed."""
+    return np.array(
+        [np.mean(r[value]) for r in rows if r["part"] == BELIEF and r["method"] == method]
+    )
 
 
 def tables(rows: Rows) -> list[str]:
@@ -74,13 +76,19 @@ def tables(rows: Rows) -> list[str]:
         "root mean squared error": "error",
     }
     both = {
-        value: [by_seed(rows, method, value) for method in ("dklm", "fsbo")] for value in measures.values()
+        value: [by_seed(rows, method, value) for method in ("dklm", "fsbo")]
+        for value in measures.values()
     }
     body = [
-        [name, interval(both[value][0]), interval(both[value][1]), interval(both[value][0] - both[value][1])]
+        [
+            name,
+            interval(both[value][0]),
+            interval(both[value][1]),
+            interval(both[value][0] - both[value][1]),
+        ]
         for name, value in measures.items()
     ]
-    lines = ["## Belief after 5 + 3 points, mean over the seeds with a 95 % interval", ""]
+    lines = ["## Posterior after 5 + 3 points, mean over the seeds with a 95 % interval", ""]
     lines += markdown(["", "dklm", "fsbo", "dklm − fsbo"], body)
     density = both["density"]
     better = int((density[0] < density[1]).sum())
@@ -91,45 +99,59 @@ def tables(rows: Rows) -> list[str]:
         "",
         "## Correlation of the landmark feature with the amplitude",
         "",
-        f"Its size, mean of {len(found)} seeds: {interval(found)}; lowest {found.min():.3f}. The sign of a "
-        "learned feature means nothing.",
+        f"Absolute value, mean of {len(found)} seeds: {interval(found)}, lowest "
+        f"{found.min():.3f}. The sign of a learned feature is arbitrary.",
         "",
     ]
 
 
 def figure(rows: Rows, file: Path) -> None:
-    """The bottom row of Figure 1, of the first seed."""
+    """Draw the bottom row of Figure 1, for the first seed."""
     x = sines.GRID[:, 0]
     with panels(file, 3) as axes:
         for axis, method in zip(axes[:2], ("dklm", "fsbo"), strict=True):
             row = next(r for r in rows if r["part"] == BELIEF and r["method"] == method)
             mean, std = np.array(row["mean"]), np.array(row["std"])
-            axis.fill_between(x, mean - INSIDE * std, mean + INSIDE * std, alpha=0.25, label="± 1.96 std")
+            axis.fill_between(
+                x, mean - INSIDE * std, mean + INSIDE * std, alpha=0.25, label="± 1.96 std"
+            )
             axis.plot(x, mean, label="mean")
             axis.plot(x, row["curve"], "--", color="black", lw=1, label="sine")
             axis.plot(
-                row["x"][: sines.N_RANDOM], row["y"][: sines.N_RANDOM], "o", color="black", label="random"
+                row["x"][: sines.N_RANDOM],
+                row["y"][: sines.N_RANDOM],
+                "o",
+                color="black",
+                label="random",
             )
             axis.plot(
-                row["x"][sines.N_RANDOM :], row["y"][sines.N_RANDOM :], "*", color="red", ms=9, label="chosen"
+                row["x"][sines.N_RANDOM :],
+                row["y"][sines.N_RANDOM :],
+                "*",
+                color="red",
+                ms=9,
+                label="chosen",
             )
             axis.set(title=method, xlabel="x, scaled to [0, 1]")
         axes[0].sharey(axes[1])
         axes[0].legend(fontsize=7, loc="upper right")
         row = next(r for r in rows if r["part"] == AMPLITUDE)
         axes[2].plot(row["amplitude"], row["feature"], "o", ms=4)
-        axes[2].set(xlabel="amplitude", ylabel="landmark feature", title=f"r = {row['correlation']:.2f}")
+        axes[2].set(
+            xlabel="amplitude", ylabel="landmark feature", title=f"r = {row['correlation']:.2f}"
+        )
 
 
 EXPERIMENT = Experiment(
     title="DKLM, section 5: sines (Jomaa et al. 2021)",
     about=(
-        f"{sines.N_TASKS} past tasks a sin(x + b), a ~ U(0.1, 5), b ~ U(0, 2π), with {sines.N_TRIALS} "
-        f"points each; a new sine is seen at {sines.N_RANDOM} random points and {sines.N_CHOSEN} chosen by "
-        f"expected improvement, the same random ones for both methods, {N_SINES} new sines for each seed. "
-        "`fsbo` is `dklm` without the landmark features; both without our guard. The paper shows one sine "
-        "and says that the variance of DKLM is better than that of FSBO, and, of sines a sin(x), that a "
-        "single landmark feature correlates strongly with a; it gives no numbers."
+        f"There are {sines.N_TASKS} past tasks a sin(x + b), a ~ U(0.1, 5), b ~ U(0, 2π), with "
+        f"{sines.N_TRIALS} points each. A new sine is observed at {sines.N_RANDOM} random points, "
+        f"equal for both methods, and at {sines.N_CHOSEN} points chosen by expected improvement. "
+        f"Each seed has {N_SINES} new sines. `fsbo` is `dklm` without the landmark features. Both "
+        "have no guard. The paper shows one sine and states that the variance of DKLM is better "
+        "than that of FSBO. For sines a sin(x) it states that a single landmark feature "
+        "correlates strongly with a. It has no numbers."
     ),
     seeds=10,
     fields=("part", "method", "seed"),

@@ -1,4 +1,4 @@
-"""The parts that the papers' experiments share, on made-up rows and tables of a few lines."""
+"""Shared parts of the experiments of the papers, on synthetic rows and small tables."""
 
 import json
 from itertools import combinations
@@ -18,10 +18,10 @@ from benchmarks.papers._compare import (
     ranks,
     without_levels,
 )
-from benchmarks.papers._experiment import Experiment, as_in_csv, conduct, read_csv, write_csv
+from benchmarks.papers._experiment import Experiment, conduct, packed_runs, round_values
 from benchmarks.papers._page import gather
-from benchmarks.papers._replay import expected_best, replay
-from benchmarks.runner import read_rows, run_all, take_over
+from benchmarks.papers._replay import expected_best, replay_search
+from benchmarks.runner import format_page, read_rows, read_runs, run_all, take_over, write_runs
 
 # -- numbers ---------------------------------------------------------------------------------------
 
@@ -32,7 +32,7 @@ def test_expected_best_is_the_mean_over_all_draws():
     np.testing.assert_allclose(expected_best(loss, 6), by_hand)
 
 
-def test_best_so_far_leaves_out_what_some_method_has_not_done():
+def test_best_so_far_uses_common_cells_only():
     rows = [
         {"method": "a", "seed": 0, "loss": [3.0, 1.0, 2.0]},
         {"method": "b", "seed": 0, "loss": [2.0, 5.0]},
@@ -43,10 +43,18 @@ def test_best_so_far_leaves_out_what_some_method_has_not_done():
     assert best["b"].tolist() == [[-2.0, -2.0]]
 
 
-def test_ranks_average_ties_and_one_is_best():
-    best = {"a": np.array([[0.3, 0.9]]), "b": np.array([[0.1 + 0.2, 0.1]]), "c": np.array([[0.1, 0.5]])}
-    found = ranks(best)  # 0.1 + 0.2 is 0.3 but for the last digit
-    assert {m: r.tolist() for m, r in found.items()} == {"a": [[1.5, 1]], "b": [[1.5, 3]], "c": [[3, 2]]}
+def test_ranks_start_at_one_and_average_ties():
+    best = {
+        "a": np.array([[0.3, 0.9]]),
+        "b": np.array([[0.1 + 0.2, 0.1]]),
+        "c": np.array([[0.1, 0.5]]),
+    }
+    found = ranks(best)  # 0.1 + 0.2 equals 0.3 except for the last digit
+    assert {m: r.tolist() for m, r in found.items()} == {
+        "a": [[1.5, 1]],
+        "b": [[1.5, 3]],
+        "c": [[3, 2]],
+    }
 
 
 def test_without_levels_keeps_means_and_differences():
@@ -55,29 +63,31 @@ def test_without_levels_keeps_means_and_differences():
     for method, values in best.items():
         np.testing.assert_allclose(found[method].mean(axis=0), values.mean(axis=0))
     np.testing.assert_allclose(found["a"] - found["b"], best["a"] - best["b"])
-    np.testing.assert_allclose(found["a"][:, 0], [6.0, 6.0])  # the cells were 10 apart for both
+    np.testing.assert_allclose(found["a"][:, 0], [6.0, 6.0])  # the cells differed by 10 for both
 
 
-def test_mean_over_groups():
+def test_mean_over_averages_each_group():
     values = np.array([[1.0], [3.0], [10.0]])
     assert mean_over(values, ["x", "x", "y"]).tolist() == [[2.0], [10.0]]
 
 
-@pytest.mark.parametrize(("methods", "cells", "expected"), [(4, 14, 1.25), (5, 30, 1.11), (2, 24, 0.40)])
-def test_critical_difference_as_in_the_tables_of_demsar(methods, cells, expected):
+@pytest.mark.parametrize(
+    ("methods", "cells", "expected"), [(4, 14, 1.25), (5, 30, 1.11), (2, 24, 0.40)]
+)
+def test_critical_difference_matches_demsar(methods, cells, expected):
     assert critical_difference(methods, cells) == pytest.approx(expected, abs=0.005)
 
 
-def test_not_apart_gives_the_largest_groups_only():
+def test_not_apart_returns_largest_groups_only():
     found = not_apart({"d": 4.0, "a": 1.0, "b": 1.5, "c": 2.2}, 1.0)
     assert found == [["a", "b"], ["b", "c"]]
     assert not_apart({"a": 1.0, "b": 2.0}, 0.5) == []
 
 
-# -- runs that are kept ----------------------------------------------------------------------------
+# -- stored runs -----------------------------------------------------------------------------------
 
 
-def test_runner_resumes_after_a_line_that_was_cut_short(tmp_path):
+def test_run_all_resumes_after_truncated_line(tmp_path):
     store, done = tmp_path / "runs.jsonl", []
 
     def run(number):
@@ -90,7 +100,9 @@ def test_runner_resumes_after_a_line_that_was_cut_short(tmp_path):
     store.write_text(text[: text.rindex("square")])  # within the last line
     done.clear()
     assert (
-        run_all(store, ("number",), keys, run) == first == [{"number": n, "square": n * n} for n in (1, 2, 3)]
+        run_all(store, ("number",), keys, run)
+        == first
+        == [{"number": n, "square": n * n} for n in (1, 2, 3)]
     )
     assert done == [3]
     done.clear()
@@ -98,13 +110,45 @@ def test_runner_resumes_after_a_line_that_was_cut_short(tmp_path):
     assert done == []
 
 
-def test_csv_round_trip(tmp_path):
+def test_run_all_reads_store_and_packed_runs(tmp_path):
+    packed, store = tmp_path / "runs" / "runs.jsonl.gz", tmp_path / "work" / "runs.jsonl"
+    write_runs([{"number": 1, "square": 1}, {"number": 2, "square": 0}], packed)
+    take_over(store, ("number",), [{"number": 2, "square": 4}])
+    found = run_all(
+        store, ("number",), [(1,), (2,), (3,)], lambda n: {"square": n * n}, packed=packed
+    )
+    assert [row["square"] for row in found] == [1, 4, 9]
+    assert list(read_rows(store, ("number",))) == [(2,), (3,)]
+
+
+def test_packed_runs_round_trip_and_are_reproducible(tmp_path):
     rows = [
         {"task": "m4-Hourly", "seed": 3, "loss": [0.5, -0.25], "wall": 1.5},
         {"task": "a b", "seed": 0, "loss": [1e-06, 2.0], "correlation": -0.5},
     ]
-    write_csv(rows, tmp_path / "rows.csv")
-    assert read_csv(tmp_path / "rows.csv") == rows
+    first, second = tmp_path / "first.jsonl.gz", tmp_path / "second.jsonl.gz"
+    for file in (first, second):
+        write_runs(rows, file)
+    assert list(read_runs(first)) == rows
+    assert first.read_bytes() == second.read_bytes()
+    assert first.read_bytes()[4:8] == bytes(4)  # no modification time
+    assert list(read_runs(tmp_path / "absent.jsonl.gz")) == []
+
+
+def test_format_page_wraps_text_and_keeps_tables():
+    row, text = "| " + "cell " * 40 + "|", "word " * 40
+    lines = format_page(["# Title", "", text, "* " + text, row]).splitlines()
+    assert row in lines
+    assert all(len(line) <= 100 for line in lines if line != row)
+    assert [line[:6] for line in lines if line != row] == [
+        "# Titl",
+        "",
+        "word w",
+        "word w",
+        "* word",
+        "  word",
+        "  word",
+    ]
 
 
 def tiny(calls: list) -> Experiment:
@@ -124,41 +168,45 @@ def tiny(calls: list) -> Experiment:
     )
 
 
-def test_an_experiment_is_written_and_not_run_twice(tmp_path):
+def test_conduct_writes_results_and_repeats_no_run(tmp_path):
     calls: list = []
     for _ in range(2):
         conduct("tiny", tiny(calls), tmp_path, tmp_path / "work", tmp_path / "out", 2, True, 1)
     assert calls == [("a", 0), ("a", 1)]
     page = (tmp_path / "out" / "tiny.md").read_text()
     assert "2 runs, 2 minutes" in page and "7 seeds" in page and "## Best 0.5" in page
-    assert [row["seed"] for row in read_csv(tmp_path / "out" / "tiny.csv")] == [0, 1]
+    packed = packed_runs(tmp_path / "out", "tiny")
+    assert packed == tmp_path / "runs" / "out" / "tiny.jsonl.gz"
+    assert [row["seed"] for row in read_runs(packed)] == [0, 1]
+    assert "(../runs/out/tiny.jsonl.gz)" in page
 
 
-def test_a_fresh_clone_goes_on_from_the_csv(tmp_path):
+def test_conduct_resumes_from_packed_runs(tmp_path):
     calls: list = []
-    conduct("tiny", tiny(calls), tmp_path, tmp_path / "work", tmp_path / "out", 2, False, 1)
-    written = (tmp_path / "out" / "tiny.csv").read_text()
-    conduct("tiny", tiny(calls), tmp_path, tmp_path / "elsewhere", tmp_path / "out", 3, False, 1)
+    out = tmp_path / "out"
+    conduct("tiny", tiny(calls), tmp_path, tmp_path / "work", out, 2, False, 1)
+    written = list(read_runs(packed_runs(out, "tiny")))
+    conduct("tiny", tiny(calls), tmp_path, tmp_path / "elsewhere", out, 3, False, 1)
     assert calls == [("a", 0), ("a", 1), ("a", 2)]
-    assert (tmp_path / "out" / "tiny.csv").read_text().startswith(written)
-    # Runs that are not asked for are kept all the same.
-    conduct("tiny", tiny(calls), tmp_path, tmp_path / "a third place", tmp_path / "out", 1, False, 1)
+    assert list(read_runs(packed_runs(out, "tiny")))[:2] == written
+    # Packed runs that are not requested are kept.
+    conduct("tiny", tiny(calls), tmp_path, tmp_path / "a third place", out, 1, False, 1)
     assert len(calls) == 3
-    assert [row["seed"] for row in read_csv(tmp_path / "out" / "tiny.csv")] == [0, 1, 2]
-    assert "1 runs" in (tmp_path / "out" / "tiny.md").read_text()
+    assert [row["seed"] for row in read_runs(packed_runs(out, "tiny"))] == [0, 1, 2]
+    assert "1 runs" in (out / "tiny.md").read_text()
 
 
-def test_a_run_is_the_same_from_the_csv():
-    row = {"task": "a", "seed": 3, "loss": [1 / 3, 2.0], "wall": 1.23456789, "none": ""}
-    assert as_in_csv(row) == {"task": "a", "seed": 3, "loss": [0.333333, 2.0], "wall": 1.23457}
-    assert as_in_csv(as_in_csv(row)) == as_in_csv(row)
+def test_round_values_keeps_six_digits():
+    row = {"task": "a", "seed": 3, "loss": [1 / 3, 2.0], "wall": 1.23456789}
+    assert round_values(row) == {"task": "a", "seed": 3, "loss": [0.333333, 2.0], "wall": 1.23457}
+    assert round_values(round_values(row)) == round_values(row)
 
 
-def test_what_was_made_elsewhere_is_added_to_the_store_once(tmp_path):
+def test_take_over_adds_each_run_once(tmp_path):
     store = tmp_path / "work" / "runs.jsonl"
     take_over(store, ("number",), [{"number": 1, "square": 1}])
     with store.open("a") as file:
-        file.write('{"number": 2, "squ')  # cut short
+        file.write('{"number": 2, "squ')  # truncated
     take_over(store, ("number",), [{"number": 1, "square": 7}, {"number": 3, "square": 9}])
     assert list(read_rows(store, ("number",)).values()) == [
         {"number": 1, "square": 1},
@@ -166,7 +214,7 @@ def test_what_was_made_elsewhere_is_added_to_the_store_once(tmp_path):
     ]
 
 
-def test_what_is_done_is_shown_without_running_the_rest(tmp_path):
+def test_conduct_done_reports_finished_runs_only(tmp_path):
     calls: list = []
     place = (tmp_path, tmp_path / "work", tmp_path / "out")
     conduct("tiny", tiny(calls), *place, 2, False, 1)
@@ -174,16 +222,18 @@ def test_what_is_done_is_shown_without_running_the_rest(tmp_path):
     conduct("tiny", tiny(calls), *place, 5, False, 1, done=True)
     assert len(calls) == 2
     page = (tmp_path / "out" / "tiny.md").read_text()
-    assert "2 of its 5 runs" in page
-    assert "## What it shows\n\nAll is well." in page
+    assert "2 of 5 runs" in page
+    assert "## Discussion\n\nAll is well." in page
 
 
-def test_page_of_all_results(tmp_path):
+def test_gather_collects_pages_and_adapts_links(tmp_path):
     (tmp_path / "papers").mkdir()
-    (tmp_path / "papers" / "tiny.md").write_text("# Tiny\n\n[tiny.csv](tiny.csv)\n\n## Table\n")
+    (tmp_path / "papers" / "tiny.md").write_text(
+        "# Tiny\n\n![Tiny](tiny.png)\n\n[runs](../runs/papers/tiny.jsonl.gz)\n\n## Table\n"
+    )
     page = gather(tmp_path / "papers", ["tiny", "absent"]).read_text()
     assert "## Tiny" in page and "### Table" in page
-    assert "(papers/tiny.csv)" in page
+    assert "(papers/tiny.png)" in page and "(runs/papers/tiny.jsonl.gz)" in page
     assert "Not run yet: `absent`" in page
 
 
@@ -191,12 +241,12 @@ def test_page_of_all_results(tmp_path):
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_experiments_are_described(name):
+def test_experiment_is_complete(name):
     experiment = experiment_of(name)
     assert (experiment.run is None) != (experiment.rows is None)
     assert experiment.title and experiment.about and experiment.seeds > 0
     if "classification" in experiment.needs:
-        return  # its keys depend on the data
+        return  # the keys depend on the data
     for quick in (True, False):
         keys = experiment.keys(2, quick, Path())
         assert len(set(keys)) == len(keys) > 0
@@ -204,8 +254,15 @@ def test_experiments_are_described(name):
     assert len(experiment.keys(1, True, Path())) <= len(experiment.keys(1, False, Path()))
 
 
-def test_missing_data_are_named(tmp_path):
-    options = ["--data", str(tmp_path / "nowhere"), "--work", str(tmp_path), "--out", str(tmp_path / "out")]
+def test_main_names_missing_data(tmp_path):
+    options = [
+        "--data",
+        str(tmp_path / "nowhere"),
+        "--work",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     with pytest.raises(SystemExit, match=r"tables/deepar.*nowhere.*--data"):
         main(["dklm-tables", *options])
     (tmp_path / "nowhere" / "tables" / "deepar").mkdir(parents=True)
@@ -223,31 +280,45 @@ def folder(tmp_path):
     place = tmp_path / "tables" / "tiny"
     place.mkdir(parents=True)
     axis = {"type": "float", "low": 0.0, "high": 1.0, "log": False}
-    facts = {"hyperparameters": {"x": axis}, "metrics": {"error": {"direction": "min"}}, "tasks": ["a", "b"]}
+    facts = {
+        "hyperparameters": {"x": axis},
+        "metrics": {"error": {"direction": "min"}},
+        "tasks": ["a", "b"],
+    }
     (place / "space.json").write_text(json.dumps(facts))
     x = np.linspace(0, 1, 21)
     for task, optimum in (("a", 0.3), ("b", 0.35)):
-        pd.DataFrame({"x": x, "error": (x - optimum) ** 2}).to_csv(place / f"{task}.csv.gz", index=False)
+        pd.DataFrame({"x": x, "error": (x - optimum) ** 2}).to_csv(
+            place / f"{task}.csv.gz", index=False
+        )
     return tmp_path
 
 
-def test_replay_draws_rows_of_the_table_without_repetition(folder):
+def test_replay_search_draws_each_row_once(folder):
     runs = {
-        (method, seed): replay("tiny", "a", method, folder, seed=seed, n_trials=12, n_past=10, n_initial=3)
+        (method, seed): replay_search(
+            "tiny", "a", method, folder, seed=seed, n_trials=12, n_past=10, n_initial=3
+        )
         for method, seed in [("gp", 0), ("random", 0), ("random", 1)]
     }
     table = (np.linspace(0, 1, 21) - 0.3) ** 2
     for run in runs.values():
         assert len(run["loss"]) == 12
-        # Rows on both sides of 0.3 have equal losses: a loss is found as often as the table has it, at most.
+        # Rows on both sides of 0.3 have equal losses, so some losses occur twice in the table.
         found, counts = np.unique(np.round(run["loss"], 9), return_counts=True)
-        assert all(n <= np.isclose(table, loss).sum() for loss, n in zip(found, counts, strict=True))
-    assert runs["gp", 0]["loss"][:3] == runs["random", 0]["loss"][:3] != runs["random", 1]["loss"][:3]
+        assert all(
+            n <= np.isclose(table, loss).sum() for loss, n in zip(found, counts, strict=True)
+        )
+    assert (
+        runs["gp", 0]["loss"][:3] == runs["random", 0]["loss"][:3] != runs["random", 1]["loss"][:3]
+    )
     assert min(runs["gp", 0]["loss"]) == pytest.approx(0.0, abs=1e-9)
-    assert _suites.scale("tiny", "a", folder) == pytest.approx({"lowest": 0.0, "median": np.median(table)})
+    assert _suites.scale("tiny", "a", folder) == pytest.approx(
+        {"lowest": 0.0, "median": np.median(table)}
+    )
 
 
-# -- what rows say ---------------------------------------------------------------------------------
+# -- tables and figures ----------------------------------------------------------------------------
 
 
 def suite_rows():
@@ -264,15 +335,15 @@ def suite_rows():
     return rows
 
 
-def test_suites_compare_tasks_not_seeds():
-    found = _suites.Comparison(_suites.everywhere(suite_rows()))
-    assert found.used == [("s", "a"), ("s", "b"), ("t", "c")]
+def test_comparison_averages_seeds_of_each_task():
+    found = _suites.Comparison(_suites.rows_of_common_methods(suite_rows()))
+    assert found.tasks == [("s", "a"), ("s", "b"), ("t", "c")]
     np.testing.assert_allclose(found.regret["good"], [[1.0, 0.0]] * 3)
     assert found.last(2) == {"good": 1.0, "bad": 2.0}
     assert found.difference == critical_difference(2, 3)
 
 
-def test_suite_tables_and_figure(tmp_path):
+def test_suite_tables_and_figure_are_made(tmp_path):
     text = "\n".join(_suites.tables(suite_rows(), [1, 2]))
     assert "## all suites: 3 tasks" in text and "## s: 2 tasks" in text
     assert "| good | 1 | 0 |" in text
@@ -282,9 +353,9 @@ def test_suite_tables_and_figure(tmp_path):
     assert (tmp_path / "suites.png").stat().st_size > 1000
 
 
-def test_slow_methods_do_not_cost_the_others_their_seeds(tmp_path):
+def test_tables_in_two_keep_all_seeds_of_main_methods(tmp_path):
     rows = [row for row in suite_rows() if row["method"] != "bad" or row["seed"] < 1]
-    main, everyone = _suites.split(rows, ["bad"], 1)
+    main, everyone = _suites.split_slow_methods(rows, ["bad"], 1)
     assert {row["method"] for row in main} == {"good", "local"}
     assert {row["seed"] for row in main} == {0, 1} and {row["seed"] for row in everyone} == {0}
     text = "\n".join(_suites.tables_in_two(rows, ["bad"], 1, [1, 2]))
@@ -296,23 +367,33 @@ def test_slow_methods_do_not_cost_the_others_their_seeds(tmp_path):
     assert (tmp_path / "suites.png").stat().st_size > 1000
 
 
-def test_distbo_tables_and_figure(tmp_path):
+def test_distbo_tables_and_figure_are_made(tmp_path):
     rows = [
-        {"method": "dist-gp", "seed": 0, "score": [0.9, 0.8], "alike": [0.9, 0.95], "others": [0.1, 0.2]},
+        {
+            "method": "dist-gp",
+            "seed": 0,
+            "score": [0.9, 0.8],
+            "similar": [0.9, 0.95],
+            "others": [0.1, 0.2],
+        },
         {"method": "gp", "seed": 0, "score": [0.2, 0.6]},
     ]
     text = "\n".join(_distbo.tables(rows))
     assert "| dist-gp | 0.9 | 0.9 |" in text
-    assert "| gp | 0.700 |" in text  # what dist-gp gains
-    assert "| dist-gp, alike | 0.9 | 0.95 |" in text
+    assert "| gp | 0.700 |" in text  # gain of dist-gp
+    assert "| dist-gp, similar | 0.9 | 0.95 |" in text
     pytest.importorskip("matplotlib")
     _distbo.figure(rows, tmp_path / "distbo.png")
     assert (tmp_path / "distbo.png").stat().st_size > 1000
 
 
-def test_protein_shows_what_is_complete():
+def test_protein_reports_complete_seeds_only():
     keys = [
-        (e, p, m, s) for s in (0, 1) for e in ("svm", "forest") for p in ("x", "y") for m in ("a", "b", "c")
+        (e, p, m, s)
+        for s in (0, 1)
+        for e in ("svm", "forest")
+        for p in ("x", "y")
+        for m in ("a", "b", "c")
     ]
     runs = {(m, e, p, s) for e, p, m, s in keys if m != "c" and (e == "svm" or s == 0)}
     shown = distbo_protein.complete(keys, runs)
@@ -321,7 +402,7 @@ def test_protein_shows_what_is_complete():
     assert len(shown) == 3 * 2 * 2
 
 
-def test_copula_tables():
+def test_copula_tables_show_improvement_and_published_figures():
     common = {"suite": "fcnet", "task": "slice_localization", "seed": 0, "seconds": [1.0, 1.0]}
     rows = [
         common | {"method": "random", "loss": [4.0, 2.0], "random": [4.0, 2.0]},
@@ -330,19 +411,23 @@ def test_copula_tables():
     ]
     assert copula.improvements(rows, "slice_localization", "CGP").tolist() == [[75.0, 50.0]]
     text = "\n".join(copula.tables(rows))
-    assert "| fcnet | slice_localization | 1 | 0.0 | 62.5 | 25.0 | 58.7 | 53.3 | 21.4 | 1.8 |" in text
+    assert (
+        "| fcnet | slice_localization | 1 | 0.0 | 62.5 | 25.0 | 58.7 | 53.3 | 21.4 | 1.8 |" in text
+    )
     assert "CGP, 1 tasks of fcnet, deepar: at or above the published figure on 1" in text
     assert "more than 20 % on 0 (none); ahead of gp on 1." in text
     assert "| fcnet | slice_localization | 0.5 |" in text
 
 
-def test_yogatama_tables():
+def test_yogatama_tables_show_ranks_and_time():
     rows = [
         {"method": "random", "order": 0, "dev": [0.5, 0.5], "test": [0.9, 0.5], "cpu": [1.0, 1.0]},
         {"method": "gp", "order": 0, "dev": [0.6, 0.5], "test": [0.7, 0.4], "cpu": [1.0, 3.0]},
     ]
-    rows.append(rows[0] | {"order": 1})  # an order that the other method has not seen: it does not count
+    rows.append(
+        rows[0] | {"order": 1}
+    )  # an order that the other method has not seen: it does not count
     text = "\n".join(yogatama.tables(rows))
     assert "2 data sets, 1 orders" in text
     assert "| random | 1.75 | 1.00 | 3.93 | 3.89 |" in text
-    assert "| gp | 4 | 4 |" in text  # seconds in all, and how many times those of the first half
+    assert "| gp | 4 | 4 |" in text  # total seconds, and their ratio to the first half

@@ -1,0 +1,235 @@
+"""Limits on the run time of single functions, as ratios within one run where possible.
+
+    python -m benchmarks.speed        # writes docs/results/speed.md, about a minute
+
+A ratio is that of the fastest of several runs to the fastest run of a reference, measured in
+turn. The exit code is 1 if a limit is exceeded. The test suite does not check the clock, so run
+this program after changes to the profile, the surrogates, the archive or the imports.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_diabetes, make_classification
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import cross_val_score
+from sklearn.tree import DecisionTreeClassifier
+
+from benchmarks.build_starter import Judge
+from benchmarks.runner import RESULTS, format_page, make_parser, markdown_table
+from sktransfer import Archive, profile
+from sktransfer.surrogates import ABLR, EncodedTask, make_surrogate
+from sktransfer.utils._hashing import digest
+
+PAGE = RESULTS / "speed.md"
+IMPORT_TIME = "import time; start = time.process_time(); {}; print(time.process_time() - start)"
+NOT_CATEGORICAL = np.array([False, False])
+Call = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A measurement and its limit, in the same unit."""
+
+    name: str
+    measure: Callable[[], float]
+    limit: float
+    unit: str
+
+
+def elapsed(call: Call, clock: Callable[[], float] = time.perf_counter) -> float:
+    """Return the seconds of a call."""
+    start = clock()
+    call()
+    return clock() - start
+
+
+def ratio(call: Call, reference: Call, repeats: int = 3) -> float:
+    """Return the fastest of some calls over the fastest reference, both measured in turn."""
+    rounds = [(elapsed(call), elapsed(reference)) for _ in range(repeats)]
+    ours, theirs = map(min, zip(*rounds, strict=True))
+    return ours / theirs
+
+
+# -- measurements --------------------------------------------------------------------------------
+
+
+def hash_texts() -> float:
+    """Digest of a large array of texts, over that of a list with a tenth of the texts."""
+    table = np.array([f"word {n % 1000}" for n in range(300_000)], dtype=object)
+    texts = [str(n) for n in range(30_000)]
+    return ratio(lambda: digest(table), lambda: digest(texts))
+
+
+def profile_small_data() -> float:
+    """Profile of 1000 × 20 data, over a 5-fold cross-validation of a decision tree."""
+    X, y = make_classification(1000, 20, random_state=0)
+    profile(X, y)
+    return ratio(
+        lambda: profile(X, y), lambda: cross_val_score(DecisionTreeClassifier(), X, y, cv=5)
+    )
+
+
+def profile_large_data() -> float:
+    """Profile of a million rows, over sorting one column and the sine of all values."""
+    X = np.random.default_rng(0).normal(size=(1_000_000, 20)).astype(np.float32)
+    y = X[:, 0] > 0
+    return ratio(lambda: profile(X, y), lambda: np.sort(X[:, 0]) + np.sin(X).sum(axis=1))
+
+
+def import_package(statement: str = "import sktransfer") -> float:
+    """CPU seconds of an import, over those of `import sklearn.model_selection`."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+    def seconds(code: str) -> float:
+        command = [sys.executable, "-c", IMPORT_TIME.format(code)]
+        root = Path(__file__).parents[1]
+        done = subprocess.run(command, cwd=root, env=env, check=True, capture_output=True)
+        return float(done.stdout)
+
+    rounds = [(seconds(statement), seconds("import sklearn.model_selection")) for _ in range(5)]
+    ours, theirs = map(min, zip(*rounds, strict=True))
+    return ours / theirs
+
+
+def import_search() -> float:
+    """The same for the search: `import sktransfer` alone loads no module of the package."""
+    return import_package("from sktransfer import TransferSearchCV")
+
+
+def make_tasks(lengths: np.ndarray) -> list[EncodedTask]:
+    """Return past tasks with a smooth score of two parameters, and some trials each."""
+    rng, tasks = np.random.default_rng(0), []
+    for number, n in enumerate(lengths):
+        theta = rng.random((n, 2))
+        z = 1 - 3 * ((theta - [0.75, 0.3] - rng.normal(0, 0.03, 2)) ** 2 @ [1.0, 0.5])
+        tasks.append(EncodedTask(theta, 10 * number + z, NOT_CATEGORICAL, id=f"t{number}"))
+    return tasks
+
+
+def train_ablr() -> float:
+    """CPU seconds of training ABLR on 500 tasks of 1 to 60 trials."""
+    tasks = make_tasks(np.random.default_rng(0).integers(1, 61, 500))
+    surrogate = ABLR(layers=(20, 20), steps=50, epochs=3)
+    return elapsed(lambda: surrogate.fit(tasks), time.process_time)
+
+
+def train_ablr_on_ten_times_the_tasks() -> float:
+    """CPU seconds of training ABLR on 300 tasks of 50 trials, over those on 30 tasks."""
+
+    def seconds(n_tasks: int) -> float:
+        tasks = make_tasks(np.full(n_tasks, 50))
+        surrogate = ABLR(layers=(20, 20), steps=30, epochs=3)
+        return elapsed(lambda: surrogate.fit(tasks), time.process_time)
+
+    seconds(10)
+    rounds = [(seconds(300), seconds(30)) for _ in range(3)]
+    many, few = map(min, zip(*rounds, strict=True))
+    return many / few
+
+
+def train_dklm() -> float:
+    """CPU seconds of training DKLM on 500 tasks of 1 to 60 trials."""
+    tasks = make_tasks(np.random.default_rng(0).integers(1, 61, 500))
+    return elapsed(lambda: make_surrogate("dklm").fit(tasks), time.process_time)
+
+
+def read_cached_model() -> float:
+    """Seconds of reading a cached model of ten arrays, trained on 100 tasks."""
+    arrays = {f"a{n}": np.zeros((500, 10)) for n in range(10)}
+    tasks = [f"20250101T120000-{n:016x}" for n in range(100)]
+    settings = {"surrogate": "A", "params": {"depth": 2}, "space": ["C", "gamma"]}
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Archive(folder).model_cache
+        cache.put(settings, tasks, arrays)
+        if cache.get(settings, tasks) is None:
+            raise RuntimeError("The cached model was not found.")
+        return min(elapsed(lambda: cache.get(settings, tasks)) for _ in range(10))
+
+
+class Sleeping(Ridge):
+    """An estimator that does not finish in time."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Sleeping:
+        time.sleep(30)
+        return self
+
+
+def stop_slow_trial() -> float:
+    """Seconds of a trial of the starter archive that exceeds its time limit of 0.3 s."""
+    judge = Judge(Sleeping(), *load_diabetes(return_X_y=True), "regression", seconds=0.3)
+    return elapsed(lambda: judge({"alpha": 10.0}))
+
+
+LIMITS = [
+    Limit("digest of 300,000 texts", hash_texts, 10.0, "× digest of a list of 30,000"),
+    Limit("profile of 1000 × 20 data", profile_small_data, 1.5, "× 5-fold CV of a decision tree"),
+    Limit(
+        "profile of 1,000,000 × 20 data", profile_large_data, 20.0, "× sort of a column and sine"
+    ),
+    Limit("import sktransfer", import_package, 1.3, "× import sklearn.model_selection"),
+    Limit("import TransferSearchCV", import_search, 1.3, "× import sklearn.model_selection"),
+    Limit("training ABLR, 500 tasks", train_ablr, 20.0, "CPU s"),
+    Limit("training ABLR, 300 tasks", train_ablr_on_ten_times_the_tasks, 12.0, "× 30 tasks"),
+    Limit("training DKLM, 500 tasks", train_dklm, 40.0, "CPU s"),
+    Limit("reading a cached model", read_cached_model, 0.05, "s"),
+    Limit("stopping a trial after 0.3 s", stop_slow_trial, 20.0, "s"),
+]
+
+
+# -- report --------------------------------------------------------------------------------------
+
+
+def report(measured: dict[str, float]) -> str:
+    """Return the page of results."""
+    rows = [
+        [
+            each.name,
+            f"{measured[each.name]:.3g}",
+            f"{each.limit:g}",
+            each.unit,
+            "yes" if measured[each.name] <= each.limit else "**no**",
+        ]
+        for each in LIMITS
+    ]
+    lines = [
+        "# Limits on run time",
+        "",
+        "Made by `python -m benchmarks.speed`.",
+        "",
+        "× is a ratio to a reference in the same run: both are measured several times, in turn, "
+        "and the fastest runs count. `import sktransfer` is lazy, so `from sktransfer import "
+        "TransferSearchCV` is measured too. Limits in seconds are wide, so that a busy machine "
+        "does not exceed them.",
+        "",
+        *markdown_table(["function", "measured", "limit", "unit", "met"], rows),
+    ]
+    return format_page(lines)
+
+
+def main() -> None:
+    parser = make_parser(__doc__, "report")
+    parser.set_defaults(report=PAGE)
+    options = parser.parse_args()
+    measured = {}
+    for each in LIMITS:
+        measured[each.name] = each.measure()
+        print(f"{each.name}: {measured[each.name]:.3g} {each.unit}", file=sys.stderr, flush=True)
+    text = report(measured)
+    options.report.write_text(text)
+    print(text)
+    sys.exit(any(measured[each.name] > each.limit for each in LIMITS))
+
+
+if __name__ == "__main__":
+    main()
