@@ -33,7 +33,7 @@ SURROGATES = [
 
 DECIDED = dict.fromkeys(
     ["suggest/box", "suggest/multi-blr", "suggest/multi-gp"],
-    "suggestions without a similar past task fill the space from its middle, whatever the surrogate",
+    "suggestions without a similar past task fill the space from its middle for all surrogates",
 )
 """Cases that differ from the recording by a decision, which is the value."""
 

@@ -150,7 +150,7 @@ def best_so_far(
     """Best score after each trial of a search that learns from these past tasks; -> (n_trials,)."""
     optimizer = TransferOptimizer(SPACE, profile=make_profile(77), random_state=seed)
     optimizer.surrogate, optimizer.is_fitted = fit_quietly(surrogate, tasks), True
-    best = []
+    best: list[float] = []
     for _ in range(n_trials):
         [params] = optimizer.ask()
         value = float(score(np.array([params["a"], params["b"]])))
@@ -338,7 +338,8 @@ def check_order_of_rows_does_not_count(encoder: Encoder) -> None:
     X, y = rng.standard_normal((60, 3)), np.arange(60) % 2
     order = rng.permutation(60)
     same = [profile(X, y, keep="sample"), profile(X[order], y[order], keep="sample")]
-    np.testing.assert_allclose(*fitted.transform(same), atol=1e-3)
+    first, second = fitted.transform(same)
+    np.testing.assert_allclose(second, first, atol=1e-3)
 
 
 def check_encoder_state_round_trip(encoder: Encoder) -> None:

@@ -20,7 +20,8 @@ from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import Candidate, Rows, rows_from_plain
 from sktransfer.model_selection._sklearn_compat import (
-    replace_parallel,
+    get_parallel,
+    set_parallel,
     warn_or_raise_fit_failures,
 )
 from sktransfer.utils._values import params_identity
@@ -73,9 +74,9 @@ class Evaluator:
         cls, evaluate_candidates: Callable, plan: SearchPlan, history: History, recorder: Recorder
     ) -> Evaluator:
         """Make `evaluate_candidates` call an evaluator in place of its `Parallel`."""
-        return replace_parallel(
-            evaluate_candidates, lambda parallel: cls(parallel, plan, history, recorder)
-        )
+        evaluator = cls(get_parallel(evaluate_candidates), plan, history, recorder)
+        set_parallel(evaluate_candidates, evaluator)
+        return evaluator
 
     def __call__(self, fits: Iterable[Fit]) -> Rows:
         """The rows of the fits of one batch."""

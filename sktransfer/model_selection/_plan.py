@@ -7,7 +7,7 @@ import os
 import warnings
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -17,13 +17,11 @@ from sklearn.utils import check_random_state
 from sktransfer.archive import Archive, check_overlap, is_remote
 from sktransfer.dataset import check_keep
 from sktransfer.exceptions import ArchiveWarning
+from sktransfer.model_selection._sklearn_compat import BaseSearchCV
 from sktransfer.model_selection._suggest_space import suggest_space
 from sktransfer.space import Estimator, Space, SpaceLike
 from sktransfer.surrogates import Surrogate, check_surrogate, make_surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
-
-if TYPE_CHECKING:
-    from sktransfer.model_selection._search import TransferSearchCV
 
 MIN_WORKER_USE = 0.8  # share of the workers' time that a batch must keep busy
 
@@ -81,8 +79,8 @@ class SearchPlan:
     fixed_seed: int | None
 
     @classmethod
-    def from_search(cls, search: TransferSearchCV, n_splits: int) -> SearchPlan:
-        """Read and validate the parameters of a search."""
+    def from_search(cls, search: BaseSearchCV, n_splits: int) -> SearchPlan:
+        """Read and validate the parameters of a `TransferSearchCV`."""
         space = parse_space(search.space, search.estimator)
         if search.resume and search.archive is None:
             raise ValueError("resume=True needs an archive to resume from, but archive=None.")
@@ -92,7 +90,6 @@ class SearchPlan:
         if model is not None:
             model.check_params()
         seed = None if model is None else check_random_state(search.random_state).randint(2**31 - 1)
-        given = search.random_state
         return cls(
             estimator=search.estimator,
             space=space,
@@ -113,12 +110,19 @@ class SearchPlan:
             resume=search.resume,
             verbose=search.verbose > 0,
             seed=seed,
-            fixed_seed=given if isinstance(given, int | np.integer | None) else seed,
+            fixed_seed=_fixed_seed(search.random_state, seed),
         )
 
     @property
     def uses_past_tasks(self) -> bool:
         return self.model is not None and self.model.uses_past_tasks
+
+
+def _fixed_seed(random_state: int | np.random.RandomState | None, seed: int | None) -> int | None:
+    """An integer itself; what a RandomState gave; None if the user left the seed open."""
+    if random_state is None or isinstance(random_state, int | np.integer):
+        return random_state  # type: ignore[return-value]
+    return seed
 
 
 def parse_space(space: SpaceLike | str, estimator: Estimator) -> Space:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from types import FrameType
-from typing import Any, TypeVar
+from types import CellType, FrameType
+from typing import Any
 
 import numpy as np
 from sklearn.base import _fit_context as fit_context
@@ -27,12 +27,12 @@ __all__ = [
     "checked_cv",
     "enclosing_data",
     "fit_context",
-    "replace_parallel",
+    "get_parallel",
+    "set_parallel",
     "split_arguments",
     "warn_or_raise_fit_failures",
 ]
 
-Made = TypeVar("Made")
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
@@ -54,16 +54,23 @@ def split_arguments(evaluate_candidates: Callable) -> tuple[Any, Any, dict[str, 
     return held["X"], held["y"], held["routed_params"].splitter.split
 
 
-def replace_parallel(evaluate_candidates: Callable, make: Callable[[Callable], Made]) -> Made:
-    """Replace the `Parallel` in the closure of `evaluate_candidates` by what `make` makes of it.
+def get_parallel(evaluate_candidates: Callable) -> Callable:
+    """The `Parallel` in the closure of `evaluate_candidates`."""
+    return _parallel_cell(evaluate_candidates).cell_contents
+
+
+def set_parallel(evaluate_candidates: Callable, parallel: Callable) -> None:
+    """Replace the `Parallel` in the closure of `evaluate_candidates`.
 
     There is no other way to see the fits of a batch: `evaluate_candidates` returns a table of
     means.
     """
+    _parallel_cell(evaluate_candidates).cell_contents = parallel
+
+
+def _parallel_cell(evaluate_candidates: Callable) -> CellType:
     names = evaluate_candidates.__code__.co_freevars
-    cells = dict(zip(names, evaluate_candidates.__closure__ or (), strict=True))
-    cells["parallel"].cell_contents = made = make(cells["parallel"].cell_contents)
-    return made
+    return dict(zip(names, evaluate_candidates.__closure__ or (), strict=True))["parallel"]
 
 
 def warn_or_raise_fit_failures(fit_errors: Sequence[str | None], error_score: float | str) -> None:

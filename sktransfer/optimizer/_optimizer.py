@@ -22,7 +22,11 @@ from sktransfer.optimizer._maximize import fill_space, redraw
 from sktransfer.optimizer._past_tasks import encode_tasks
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
-from sktransfer.optimizer._suggestions import make_suggestions
+from sktransfer.optimizer._suggestions import (
+    find_sources,
+    suggest_defaults,
+    suggest_from_past,
+)
 from sktransfer.optimizer._trials import (
     Pending,
     add_predicted_trials,
@@ -189,9 +193,14 @@ class TransferOptimizer:
         if not self.is_fitted:
             self.fit_surrogate()
         data = self.profile if X is None else profile(X, y, keep="sample")
-        restarted = self._restart(data, self.surrogate)
-        fallback = self._restart(data, make_surrogate("gp"))
-        return make_suggestions(restarted, fallback, min(n, self.space.size or n), defaults)
+        n, restarted = min(n, self.space.size or n), self._restart(data, self.surrogate)
+        sources = find_sources([task.id for task in self.tasks], restarted.similarity())
+        found = restarted.propose(n) if sources and self.surrogate.uses_past_tasks else []
+        if any(proposal.is_from_past for proposal in found):
+            predictions = restarted.predict([proposal.params for proposal in found])
+            return suggest_from_past(found, predictions, sources)
+        fallback = self._restart(data, make_surrogate("gp"))  # fills the space
+        return suggest_defaults(defaults, fallback.ask(n), n)
 
     def _restart(self, profile: DatasetProfile | None, surrogate: Surrogate) -> TransferOptimizer:
         """This optimizer before its first trial, on other data, with a fitted surrogate."""

@@ -3,65 +3,54 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from sktransfer.optimizer._pool import Params
-from sktransfer.optimizer._proposal import Suggestion
-
-if TYPE_CHECKING:
-    from sktransfer.optimizer._optimizer import TransferOptimizer
+from sktransfer.optimizer._proposal import Proposal, Suggestion
 
 MIN_SIMILARITY = 0.05  # past tasks below it do not count as similar
 MAX_SOURCES = 10  # past tasks that a suggestion names
 
 
-def make_suggestions(
-    optimizer: TransferOptimizer,
-    fallback: TransferOptimizer,
-    n: int,
-    defaults: Params | None,
-) -> list[Suggestion]:
-    """Suggest `n` configurations, best first.
+def find_sources(task_ids: Sequence[str], similarity: np.ndarray | None) -> list[tuple[str, float]]:
+    """Ids and similarities of the similar past tasks, most similar first.
 
-    Parameters
-    ----------
-    optimizer : TransferOptimizer
-        With a fitted surrogate and without trials.
-    fallback : TransferOptimizer
-        The same without past tasks: it fills the space.
-    n : int
-    defaults : dict or None
-        What to suggest first where no past task is similar.
+    Where the surrogate has no notion of similarity, all count, and their similarity is NaN.
     """
-    similarity = optimizer.similarity()
     if similarity is None:
-        similarity = np.full(len(optimizer.tasks), np.nan)
-    order = [
-        i for i in np.argsort(-similarity, kind="stable") if not similarity[i] < MIN_SIMILARITY
+        similarity = np.full(len(task_ids), np.nan)
+    order = np.argsort(-similarity, kind="stable")
+    return [
+        (task_ids[i], float(similarity[i])) for i in order if not similarity[i] < MIN_SIMILARITY
     ]
-    found = optimizer.propose(n) if order and optimizer.surrogate.uses_past_tasks else []
-    if not any(each.is_from_past for each in found):
-        return _suggest_defaults(fallback, n, defaults)
-    sources = tuple((optimizer.tasks[i].id, float(similarity[i])) for i in order[:MAX_SOURCES])
-    note = (
-        f"from {len(order)} similar past tasks" if len(order) > 1 else "from one similar past task"
-    )
+
+
+def suggest_from_past(
+    proposals: Sequence[Proposal],
+    predictions: Sequence[tuple[float, float]],
+    sources: Sequence[tuple[str, float]],
+) -> list[Suggestion]:
+    """Suggestions based on similar past tasks, best first."""
+    named, n = tuple(sources[:MAX_SOURCES]), len(sources)
+    note = f"from {n} similar past tasks" if n > 1 else "from one similar past task"
     suggestions = [
-        Suggestion(each.params, *predicted, sources, note if each.is_from_past else "space-filling")
-        for each, predicted in zip(found, optimizer.predict([p.params for p in found]), strict=True)
+        Suggestion(each.params, *predicted, named, note if each.is_from_past else "space-filling")
+        for each, predicted in zip(proposals, predictions, strict=True)
     ]
     has_model = not math.isnan(suggestions[0].mean)
     return sorted(suggestions, key=lambda each: -each.mean) if has_model else suggestions
 
 
-def _suggest_defaults(
-    fallback: TransferOptimizer, n: int, defaults: Params | None
+def suggest_defaults(
+    defaults: Params | None, filling: Sequence[dict[str, Any]], n: int
 ) -> list[Suggestion]:
+    """Suggestions without a similar past task: the defaults, then what fills the space."""
     found = [dict(defaults)] if defaults else []
     # Compared by value: a default of 1.0 may be the 1 of the space.
-    found += [params for params in fallback.ask(n) if params not in found][: n - len(found)]
+    found += [params for params in filling if params not in found][: n - len(found)]
     notes = ["the defaults"] * bool(defaults) + ["space-filling"] * n
     return [
         Suggestion(params, math.nan, math.nan, (), f"no similar past task: {note}")
