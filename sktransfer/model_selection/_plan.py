@@ -121,7 +121,7 @@ class SearchPlan:
 def _fixed_seed(random_state: int | np.random.RandomState | None, seed: int | None) -> int | None:
     """An integer itself; what a RandomState gave; None if the user left the seed open."""
     if random_state is None or isinstance(random_state, int | np.integer):
-        return random_state  # type: ignore[return-value]
+        return random_state
     return seed
 
 
