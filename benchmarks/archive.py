@@ -81,7 +81,7 @@ def select_twice(path: str) -> None:
     archive, space = Archive(path), space_of(3)
     heard = []
     seconds = [timed(lambda: heard.append(archive.select(space, today))) for _ in range(2)]
-    print(json.dumps([*seconds, len(heard[-1].tasks), len(heard[-1].refused)]))
+    print(json.dumps([*seconds, len(heard[-1].used), len(heard[-1].excluded)]))
 
 
 def in_new_process(path: Path) -> list:

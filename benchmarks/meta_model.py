@@ -32,8 +32,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile
-from sktransfer.archive import _index, _stored
-from sktransfer.archive._model_cache import ModelStore
+from sktransfer.archive import _index, _lazy_task
+from sktransfer.archive._model_cache import ModelCache
 from sktransfer.dataset._meta_features import landmark_models
 from sktransfer.model_selection import _run
 from sktransfer.surrogates import make_surrogate
@@ -155,10 +155,10 @@ def first_proposals(path: Path, surrogate: str, estimator: str, seeds: list[int]
     model = type(make_surrogate(surrogate))  # both import what the package leaves for later, torch above all
     imports = time.perf_counter() - begun
     clock.watch("profile", _run, "profile")
-    clock.watch("reading", _stored, "read_task")
+    clock.watch("reading", _lazy_task, "read_task")
     clock.watch("reading", _index, "read_task")
     clock.watch("guard", Archive, "select")
-    clock.watch("model file", ModelStore, "has", "get", "nearest", "put")
+    clock.watch("model file", ModelCache, "has", "get", "nearest", "put")
     clock.watch("training", TransferOptimizer, "learn")
     clock.watch("proposal", TransferOptimizer, "propose")
     clock.watch("restoring", model, "set_state")

@@ -188,7 +188,7 @@ class Comparison:
             tasks = (
                 archive.select(space_of(estimator), load(estimator, target, self._folder).profile)
                 .loaded()
-                .tasks
+                .used
             )
         return [task for task in tasks if self.family.get(data_of(task)) != self.family[target]]
 

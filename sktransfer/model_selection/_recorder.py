@@ -81,8 +81,8 @@ class Progress:
         past = self._past(task)
         assert past is not None
         heard, why = {other.id for other in past}, "is newer than the search that is resumed"
-        later = tuple((other, why) for other in self.selection.tasks if other.id not in heard)
-        refused = tuple(pair for pair in self.selection.refused if pair[0].id not in heard)
+        later = tuple((other, why) for other in self.selection.used if other.id not in heard)
+        refused = tuple(pair for pair in self.selection.excluded if pair[0].id not in heard)
         self.earlier = task
         self.selection = Selection(past, refused + later)
         self.seed, self.batch_size = _whole(stored, "seed", 0), _whole(stored, "batch_size", 1)
@@ -90,7 +90,7 @@ class Progress:
             self._known[params_identity(trial.params)].append(rows)
 
     def _past(self, task: Task) -> tuple[Task, ...] | None:
-        return past_of(task, self.selection) if self._uses_past else self.selection.tasks
+        return past_of(task, self.selection) if self._uses_past else self.selection.used
 
     def known(self, params: dict[str, Any], n_splits: int, train: bool) -> Rows | None:
         """The results of a configuration in the earlier run, once."""
@@ -107,7 +107,7 @@ class Progress:
             "problem": self.problem,
             "seed": seed,
             "batch_size": batch_size,
-            "past": past_facts(self.selection.tasks) if self._uses_past else None,
+            "past": past_facts(self.selection.used) if self._uses_past else None,
             "continues": before,
         }
         self._writes = self._archive is not None and not self._archive.readonly

@@ -106,12 +106,12 @@ def past_of(task: Task, selection: Selection) -> tuple[Task, ...] | None:
 
     A task that was not finished then may have more trials by now: they are left out.
     """
-    tasks = {other.id: other for other in selection.tasks}
-    tasks |= {other.id: other for other, _ in selection.refused}
+    tasks = {other.id: other for other in selection.used}
+    tasks |= {other.id: other for other, _ in selection.excluded}
     found = []
     stored: Any = (task.resume or {}).get("past")
     if stored is None:
-        return selection.tasks  # it used none, as a whole grid does: today's are as good
+        return selection.used  # it used none, as a whole grid does: today's are as good
     if isinstance(stored, dict):
         stored = _listed_again(stored, tasks.values())
     if not isinstance(stored, list):

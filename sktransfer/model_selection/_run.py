@@ -106,7 +106,7 @@ class Run:
         if surrogate is not None:
             self.optimizer = TransferOptimizer(
                 self.space,
-                self._selection.tasks,
+                self._selection.used,
                 profile=self._profile,
                 surrogate=surrogate,
                 metric=self._tuned,
@@ -288,7 +288,7 @@ class Run:
             return Selection((), ())
         try:
             found = self.archive.select(self.space, self._look_at_data())
-            kept = is_kept(self.archive, surrogate, self.space, found.tasks, self._tuned)
+            kept = is_kept(self.archive, surrogate, self.space, found.used, self._tuned)
             return found if kept else found.loaded()
         except Exception as error:
             warnings.warn(
@@ -305,12 +305,12 @@ class Run:
         except Exception as error:
             warnings.warn(f"How similar the past tasks are is not known: {error!r}.", stacklevel=2)
         rows = []
-        heard = self._selection.tasks if self.optimizer is None else self.optimizer.tasks
+        heard = self._selection.used if self.optimizer is None else self.optimizer.tasks
         for number, task in enumerate(heard):
             alike = None if similarity is None else float(similarity[number])
             by = None if basis is None else basis[number]
             rows.append(source(task, alike, by, self._origins.count(f"task {task.id}"), None))
-        return rows + [source(task, None, None, 0, reason) for task, reason in self._selection.refused]
+        return rows + [source(task, None, None, 0, reason) for task, reason in self._selection.excluded]
 
     def task(self, complete: bool) -> Task:
         """The record of the trials so far."""

@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from sktransfer.archive._selection import select
+from sktransfer.archive import select_past_tasks
 from sktransfer.dataset import profile
 from sktransfer.model_selection._run_parts import open_archive, parse_space
 from sktransfer.model_selection._sklearn_compat import enclosing_data
@@ -88,12 +88,12 @@ def suggest_from(
     parsed = parse_space(space, estimator)
     data = profile(X, y, keep="sample", enclosing=enclosing_data())  # nothing of it is written
     if archive is None:
-        selection = select(own, parsed, data, 0.01)
+        selection = select_past_tasks(own, parsed, data, 0.01)
     else:
         selection = archive.select(parsed, data, extra_tasks=own)
     optimizer = TransferOptimizer(
         parsed,
-        selection.tasks,
+        selection.used,
         profile=data,
         surrogate=surrogate,
         metric=metric,

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from sktransfer.archive import Archive
-from sktransfer.archive._selection import loaded
+from sktransfer.archive import Archive, load_tasks
 from sktransfer.optimizer import TransferOptimizer
 from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
@@ -31,7 +30,7 @@ def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     """
     surrogate = optimizer.surrogate
     if archive is None or not surrogate.trained or not optimizer.tasks:
-        optimizer.tasks = loaded(optimizer.tasks)
+        optimizer.tasks = load_tasks(optimizer.tasks)
         optimizer.learn()
         return
     settings = _settings(surrogate, optimizer.space, optimizer.metric)
@@ -39,7 +38,7 @@ def learn(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     if stored is not None and _restored(surrogate, stored, [task.id for task in optimizer.tasks]):
         optimizer.learned = True
         return
-    optimizer.tasks = loaded(optimizer.tasks)
+    optimizer.tasks = load_tasks(optimizer.tasks)
     names = _names(optimizer.tasks)
     near = archive.model_cache.nearest(settings, names)
     earlier = clone(surrogate)

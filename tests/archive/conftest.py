@@ -3,7 +3,6 @@
 import pytest
 
 from sktransfer.archive import Archive
-from sktransfer.archive._record import task_to_record
 from sktransfer.task import Task
 
 
@@ -18,17 +17,6 @@ def tasks_directory(archive):
     directory = archive.path / "tasks"
     directory.mkdir(parents=True)
     return directory
-
-
-@pytest.fixture(scope="session")
-def first_record():
-    """The record of a task without a profile as format 1 had it."""
-
-    def make(task):
-        record = {name: value for name, value in task_to_record(task).items() if name != "resume"}
-        return {**record, "format": 1}
-
-    return make
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import errno
 import os
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -11,20 +10,24 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from sktransfer.archive import Archive, NewerFormatError, RecordError, _checksum, _reader, _storage
+from sktransfer.archive import Archive, NewerFormatError, RecordError, _plain_pickle, _storage
+from sktransfer.archive._plain_pickle import dumps_plain
 from sktransfer.archive._record import task_to_record
+from sktransfer.exceptions import ArchiveWarning
 
 
 @pytest.fixture
 def sealed(make_task):
     """The bytes of a record named "one"."""
-    return _storage.dump(task_to_record(make_task(id="one", profile={"kind": "regression", "n_rows": 3})))
+    return dumps_plain(
+        task_to_record(make_task(id="one", profile={"kind": "regression", "n_rows": 3}))
+    )
 
 
 def read(data):
     """What the bytes are read as: the task, or None."""
     try:
-        return _reader.task_of(data, Path("one.joblib"))
+        return _storage.parse_record(data, Path("one.joblib"))
     except RecordError:
         return None
 
@@ -65,8 +68,8 @@ def test_neighbors_of_damaged_records_are_read(archive, tasks_directory, make_ta
         changed = bytearray(sealed[: rng.integers(1, len(sealed) + 1)])
         changed[rng.integers(len(changed))] ^= 0xFF
         (tasks_directory / "one.joblib").write_bytes(changed)
-        with pytest.warns(UserWarning, match=r"Skipped .*one\.joblib") as caught:
-            assert [task.id for task in archive.select().tasks] == ["a", "z"]
+        with pytest.warns(ArchiveWarning, match=r"Skipped .*one\.joblib") as caught:
+            assert [task.id for task in archive.select().used] == ["a", "z"]
         assert len(caught) == 1
 
 
@@ -76,7 +79,9 @@ def test_edited_by_hand(archive, make_task):
     record = joblib.load(file)
     record["trials"][0]["score"] = 0.99
     joblib.dump(record, file)
-    with pytest.raises(RecordError, match="checksum does not fit: it was damaged, or edited by hand"):
+    with pytest.raises(
+        RecordError, match="checksum does not match: it was damaged, or edited by hand"
+    ):
         archive["one"]
 
 
@@ -90,20 +95,21 @@ def test_a_newer_format_may_be_sealed_in_another_way(archive, tasks_directory, m
     assert finding.moved is None and (tasks_directory / "new.joblib").exists()
 
 
-def test_records_without_a_checksum_are_read(archive, tasks_directory, make_task, first_record):
-    """Those from before there was one."""
-    task = make_task(id="old")
-    joblib.dump(first_record(task), tasks_directory / "old.joblib", protocol=4)
-    assert archive["old"] == replace(task, format=1)
-    assert archive.verify() == []
+def test_reader_refuses_record_without_checksum(archive, tasks_directory, make_task):
+    joblib.dump(task_to_record(make_task(id="one")), tasks_directory / "one.joblib", protocol=4)
+    with pytest.raises(RecordError, match="its checksum is missing"):
+        archive["one"]
+    assert len(archive.verify()) == 1
 
 
 @pytest.mark.parametrize(
     "record", [{}, {"checksum": "mine"}, {"a": "checksum"}, {str(n): n for n in range(1000)}]
 )
 def test_any_dict_can_be_sealed(record):
-    loaded = _reader.loads_plain(_storage.dump(record))
-    assert loaded == {key: value for key, value in record.items() if key != _checksum.FIELD}
+    loaded = _plain_pickle.loads_plain(dumps_plain(record))
+    assert loaded == {
+        key: value for key, value in record.items() if key != _plain_pickle.CHECKSUM_FIELD
+    }
 
 
 # -- while running -------------------------------------------------------------------------------
@@ -137,12 +143,14 @@ def test_directory_removed_while_reading(archive, make_task):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert list(reading) == []
-        assert archive.select().tasks == ()
+        assert archive.select().used == ()
     archive.append(make_task(id="d"))
     assert [task.id for task in archive] == ["d"]
 
 
-@pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="links need a right on Windows")
+@pytest.mark.skipif(
+    not hasattr(os, "symlink") or os.name == "nt", reason="links need a right on Windows"
+)
 @pytest.mark.parametrize("folder", ["tasks", "models", "damaged"])
 def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder):
     outside = tmp_path / "outside"
@@ -153,7 +161,7 @@ def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder)
         (archive.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
     (archive.path / folder).symlink_to(outside)
     if folder == "models":
-        with pytest.warns(UserWarning, match="link"):
+        with pytest.warns(ArchiveWarning, match="link"):
             archive.model_cache.put({}, ["t"], {"a": np.zeros(1)})
     else:
         with pytest.raises(OSError, match="link"):
@@ -170,13 +178,13 @@ def test_reopened(archive, make_task):
 def test_sizes_around_a_frame_of_pickle():
     """pickle begins a new frame after 64 KiB, which may fall between the checksum's name and its value."""
     for size in range(65_440, 65_560):
-        data = _storage.dump({"text": "x" * size})
-        assert _checksum.is_sealed(data)
-        assert _reader.loads_plain(data) == {"text": "x" * size}
+        data = dumps_plain({"text": "x" * size})
+        assert _plain_pickle.has_checksum(data)
+        assert _plain_pickle.loads_plain(data) == {"text": "x" * size}
         with pytest.raises(ValueError, match="checksum"):
-            _reader.loads_plain(data.replace(b"xxx", b"xyx", 1))
-        parts = _storage.dump({"a": "x" * 100, "b": "x" * (size - 150), "c": 1})
-        assert _reader.loads_plain(parts)["c"] == 1
+            _plain_pickle.loads_plain(data.replace(b"xxx", b"xyx", 1))
+        parts = dumps_plain({"a": "x" * 100, "b": "x" * (size - 150), "c": 1})
+        assert _plain_pickle.loads_plain(parts)["c"] == 1
 
 
 def test_a_record_damaged_after_it_was_listed(tmp_path, make_task):
@@ -189,17 +197,16 @@ def test_a_record_damaged_after_it_was_listed(tmp_path, make_task):
     facts = file.stat()
     file.write_bytes(file.read_bytes()[:100])
     os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    with pytest.warns(UserWarning, match=r"Skipped.*one\.joblib"):
-        assert [task.id for task in selection.loaded().tasks] == ["two"]
+    with pytest.warns(ArchiveWarning, match=r"Skipped.*one\.joblib"):
+        assert [task.id for task in selection.loaded().used] == ["two"]
 
 
 def test_append_does_not_depend_on_the_index(archive, make_task, monkeypatch):
-    monkeypatch.setattr("sktransfer.archive._archive.note", lambda *_: 1 / 0)
+    monkeypatch.setattr("sktransfer.archive._archive.add_entry", lambda *_: 1 / 0)
     assert archive.append(make_task(id="one")) == "one"
 
 
-@pytest.mark.parametrize("reader", ["_reader._read_bytes", "_journal.Path.open"])
-def test_what_cannot_be_read_just_now_is_not_moved(archive, make_task, monkeypatch, reader):
+def test_verify_does_not_move_files_that_cannot_be_read_now(archive, make_task, monkeypatch):
     def busy(*_, **__):
         raise OSError(errno.EIO, "Input/output error")
 
@@ -207,9 +214,10 @@ def test_what_cannot_be_read_just_now_is_not_moved(archive, make_task, monkeypat
     journal = archive.journals.start(make_task())
     journal.sync()
     with monkeypatch.context() as patch:
-        patch.setattr(f"sktransfer.archive.{reader}", busy)
+        patch.setattr(Path, "open", busy)
         findings = archive.verify(repair=True)
-    assert findings and all(found.moved is None and "cannot be read" in found.problem for found in findings)
+    assert len(findings) == 2  # the record and the journal
+    assert all(found.moved is None and "cannot be read" in found.problem for found in findings)
     assert not archive.verify()
 
 
@@ -223,5 +231,5 @@ def test_journals_that_cannot_be_listed_hide_no_record(archive, make_task, monke
 
     archive.append(make_task())
     monkeypatch.setattr(os, "listdir", refused)
-    assert len(list(archive)) == len(archive.select().tasks) == 1
+    assert len(list(archive)) == len(archive.select().used) == 1
     assert not archive.verify()

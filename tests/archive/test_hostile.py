@@ -12,8 +12,10 @@ import joblib
 import numpy as np
 import pytest
 
-from sktransfer.archive import Archive, RecordError, _journal, _reader, _storage
+from sktransfer.archive import Archive, RecordError, _journal, _plain_pickle
+from sktransfer.archive._plain_pickle import dumps_plain
 from sktransfer.archive._record import task_to_record
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 from sktransfer.task import Task
 
@@ -35,7 +37,7 @@ def sound(id="good"):
 
 
 def with_(**fields):
-    return lambda marker: _storage.dump({**sound("bad"), **fields})
+    return lambda marker: dumps_plain({**sound("bad"), **fields})
 
 
 def npy_header(shape, dtype="'<f8'"):
@@ -53,7 +55,9 @@ START = b"\x80\x04"
 RECORDS = {  # name -> bytes of a record file, given the file that a trap would make
     "reduce": lambda marker: pickle.dumps(Trap(marker), 4),
     "reduce in a field": lambda marker: pickle.dumps({**sound("bad"), "profile": Trap(marker)}, 4),
-    "reduce in a key": lambda marker: pickle.dumps({**sound("bad"), "profile": {("k", Trap(marker)): 1}}, 4),
+    "reduce in a key": lambda marker: pickle.dumps(
+        {**sound("bad"), "profile": {("k", Trap(marker)): 1}}, 4
+    ),
     "reduce by protocol 2": lambda marker: pickle.dumps(Trap(marker), 2),
     "reduce by protocol 5": lambda marker: pickle.dumps(Trap(marker), 5),
     "reduce by joblib": lambda marker: joblib_bytes({"trap": Trap(marker)}),
@@ -70,7 +74,9 @@ RECORDS = {  # name -> bytes of a record file, given the file that a trap would 
     "array of a terabyte": lambda marker: npy_header((2**37,)),
     "memo of 2 billion": lambda marker: START + b"Nr\xff\xff\xff\x7f0}.",
     "ten million nested lists": lambda marker: START + b"]" * 10**7 + b"a" * (10**7 - 1) + b".",
-    "shared lists, 2**40 in all": lambda marker: START + b"]\x94" + b"](h\x00h\x00e\x94" * 40 + b".",
+    "shared lists, 2**40 in all": lambda marker: (
+        START + b"]\x94" + b"](h\x00h\x00e\x94" * 40 + b"."
+    ),
     "wrong shape: trials": with_(trials={"a": 1}),
     "wrong shape: a trial": with_(trials=[[1, 2, 3]]),
     "wrong shape: score": with_(trials=[{**sound()["trials"][0], "score": "0.9"}]),
@@ -108,9 +114,11 @@ SLOW = "ten million nested lists"  # refused only after millions of steps: looke
 
 def test_ten_million_nested_lists(monkeypatch):
     """Refused before anything is made of them."""
-    monkeypatch.setattr(_reader, "_PlainUnpickler", lambda file: pytest.fail("it was unpickled"))
-    with pytest.raises(ValueError, match="which no record"):
-        _reader.loads_plain(RECORDS[SLOW](None))
+    monkeypatch.setattr(
+        _plain_pickle, "_PlainUnpickler", lambda file: pytest.fail("it was unpickled")
+    )
+    with pytest.raises(ValueError, match="larger than 16 MiB"):
+        _plain_pickle.loads_plain(RECORDS[SLOW](None))
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDS if name != SLOW])
@@ -120,21 +128,21 @@ def test_record(guarded, tmp_path, name):
     data = RECORDS[name](tmp_path / "marker")
     file.write_bytes(data)
     tracemalloc.start()
-    with pytest.warns(UserWarning, match="Skipped") as caught:
+    with pytest.warns(ArchiveWarning, match="Skipped") as caught:
         selection = guarded.select(Space.parse({"C": [1, 10]}))
     assert len(caught) == 1 and "bad.joblib" in str(caught[0].message)
-    assert [task.id for task in selection.tasks] == ["good"]
+    assert [task.id for task in selection.used] == ["good"]
     (finding,) = guarded.verify()
     assert finding.file == str(file) and finding.problem
     assert file.read_bytes() == data, "looking does not touch it"
     (finding,) = guarded.verify(repair=True)
     if name == "newer format":
-        assert finding.moved is None and "99" in finding.problem and " 2" in finding.problem
+        assert finding.moved is None and "99" in finding.problem and " 1" in finding.problem
         assert file.read_bytes() == data
     else:
         assert (guarded.path / "damaged" / "bad.joblib").read_bytes() == data
         assert guarded.verify() == []
-        assert [task.id for task in guarded.select().tasks] == ["good"]
+        assert [task.id for task in guarded.select().used] == ["good"]
     assert not (tmp_path / "marker").exists()
 
 
@@ -143,49 +151,60 @@ def filled(operation, n):
     return START + b"]\x94(" + operation * n + b"e."
 
 
-@pytest.mark.parametrize("n", [_reader.MAX_NUMBERS - 10, 10**7])
-@pytest.mark.parametrize("operation", [b"N", b"K\x05", b"M\x05\x05", b"G" + b"\x40" * 8, b"]\x94", b"}\x94"])
+@pytest.mark.parametrize("n", [_plain_pickle.MAX_NUMBERS - 10, 10**7])
+@pytest.mark.parametrize(
+    "operation", [b"N", b"K\x05", b"M\x05\x05", b"G" + b"\x40" * 8, b"]\x94", b"}\x94"]
+)
 def test_as_much_memory_as_the_bounds_allow(guarded, operation, n):
     few = operation[:1] in b"]}"
     data = filled(
         operation,
-        min(_reader.MAX_STEPS - 10 if few and n < 10**7 else n, _reader.MAX_BYTES // len(operation) - 9),
+        min(
+            _plain_pickle.MAX_STEPS - 10 if few and n < 10**7 else n,
+            _plain_pickle.MAX_BYTES // len(operation) - 9,
+        ),
     )
     file = guarded.path / "tasks" / "bad.joblib"
     file.write_bytes(data)
-    with pytest.warns(UserWarning, match="Skipped"):
+    with pytest.warns(ArchiveWarning, match="Skipped"):
         assert [task.id for task in guarded] == ["good"]
 
 
 @pytest.mark.parametrize("score", ["1" + "0" * 400, "1" + "0" * 30])
 def test_journal_with_numbers_beyond_all_bounds(guarded, score):
-    trial = '{"params":{},"score":!,"std":0.0,"fit_time":0.0,"status":"ok","metrics":{}}'.replace("!", score)
-    task = {name: value for name, value in sound("bad").items() if name not in ("trials", "complete")}
+    trial = '{"params":{},"score":!,"std":0.0,"fit_time":0.0,"status":"ok","metrics":{}}'.replace(
+        "!", score
+    )
+    task = {
+        name: value for name, value in sound("bad").items() if name not in ("trials", "complete")
+    }
     lines = [json.dumps({"journal": 1, "task": task}), '{"n":0,"trial":' + trial + "}"]
     (guarded.path / "running").mkdir()
     file = guarded.path / "running" / "bad.jsonl"
-    file.write_bytes(b"\n".join(_journal._checksum(line.encode()) + b" " + line.encode() for line in lines))
-    assert [task.id for task in guarded.select().tasks] == ["good"]
+    file.write_bytes(
+        b"\n".join(_journal._checksum(line.encode()) + b" " + line.encode() for line in lines)
+    )
+    assert [task.id for task in guarded.select().used] == ["good"]
 
 
 def test_an_index_that_is_a_file_or_too_deep(guarded):
     (guarded.path / "index").write_bytes(b"nothing")
-    assert [task.id for task in guarded.select().tasks] == ["good"]
+    assert [task.id for task in guarded.select().used] == ["good"]
     (guarded.path / "index").unlink()
     (guarded.path / "index").mkdir()
     deep = []
     for _ in range(100_000):
         deep = [deep]
     stream = START + b"]\x94" * 10**5 + b"a" * (10**5 - 1) + b"."
-    assert len(stream) < _reader.MAX_BYTES and deep
-    (guarded.path / "index" / "heads.joblib").write_bytes(stream)
-    assert [task.id for task in guarded.select().tasks] == ["good"]
+    assert len(stream) < _plain_pickle.MAX_BYTES and deep
+    (guarded.path / "index" / "entries.joblib").write_bytes(stream)
+    assert [task.id for task in guarded.select().used] == ["good"]
 
 
 def test_link_to_a_record_elsewhere(guarded, tmp_path):
     file = guarded.path / "tasks" / "secret.joblib"
     file.symlink_to(tmp_path / "around" / "past" / "tasks" / "good.joblib")
-    with pytest.warns(UserWarning, match=r"secret\.joblib: it is not a regular file"):
+    with pytest.warns(ArchiveWarning, match=r"secret\.joblib: it is not a regular file"):
         assert [task.id for task in guarded] == ["good"]
     (finding,) = guarded.verify(repair=True)
     assert finding.moved.endswith("secret.joblib")
@@ -205,7 +224,9 @@ def npz(**members):
 
 MODELS = {
     "pickle": lambda marker: pickle.dumps(Trap(marker), 4),
-    "object array": lambda marker: npz(model__a=npy_header((1,), "'|O'") + pickle.dumps(Trap(marker), 4)),
+    "object array": lambda marker: npz(
+        model__a=npy_header((1,), "'|O'") + pickle.dumps(Trap(marker), 4)
+    ),
     "terabyte": lambda marker: npz(model__a=npy_header((2**37,))),
     "nothing": lambda marker: b"",
 }
@@ -219,7 +240,7 @@ def test_model(guarded, tmp_path, name):
     file.write_bytes(MODELS[name](tmp_path / "marker"))
     assert guarded.model_cache.get({}, ["t1"]) is None
     (finding,) = guarded.verify(repair=True)
-    assert finding.problem == "it is not a sound model"
+    assert finding.problem == "it is not a valid model"
     assert (guarded.path / "damaged" / file.name).exists() and not file.exists()
     assert not (tmp_path / "marker").exists()
 
@@ -227,10 +248,10 @@ def test_model(guarded, tmp_path, name):
 INDEXES = {
     "reduce": lambda marker: pickle.dumps(Trap(marker), 4),
     "terabyte": RECORDS["length of a terabyte"],
-    "lists": lambda marker: _storage.dump([1, 2, 3]),
-    "columns": lambda marker: _storage.dump({"index": 1, "parts": [], "columns": {"id": "../x"}}),
-    "numbers": lambda marker: _storage.dump({"index": 1, "parts": [{"space": {}}], "columns": {}}),
-    "another format": lambda marker: _storage.dump({"index": 2}),
+    "lists": lambda marker: dumps_plain([1, 2, 3]),
+    "columns": lambda marker: dumps_plain({"index": 1, "parts": [], "columns": {"id": "../x"}}),
+    "numbers": lambda marker: dumps_plain({"index": 1, "parts": [{"space": {}}], "columns": {}}),
+    "another format": lambda marker: dumps_plain({"index": 2}),
     "nothing": lambda marker: b"",
 }
 
@@ -238,10 +259,10 @@ INDEXES = {
 @pytest.mark.parametrize("name", INDEXES)
 def test_index(guarded, tmp_path, name):
     (guarded.path / "index").mkdir()
-    (guarded.path / "index" / "heads.joblib").write_bytes(INDEXES[name](tmp_path / "marker"))
+    (guarded.path / "index" / "entries.joblib").write_bytes(INDEXES[name](tmp_path / "marker"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert [task.id for task in guarded.select(Space.parse({"C": [1]})).tasks] == ["good"]
+        assert [task.id for task in guarded.select(Space.parse({"C": [1]})).used] == ["good"]
     assert not (tmp_path / "marker").exists()
 
 
@@ -262,14 +283,17 @@ def test_imported_record(guarded, tmp_path, name):
     file = tmp_path / "stranger.zip"
     members = {
         "tasks/bad.joblib": RECORDS[name](tmp_path / "marker"),
-        "tasks/new.joblib": _storage.dump(sound("new")),
+        "tasks/new.joblib": dumps_plain(sound("new")),
     }
     file.write_bytes(zipped(members))
     tracemalloc.start()
-    with pytest.warns(UserWarning, match="Not everything was taken"):
+    with pytest.warns(ArchiveWarning, match=r"Some records of .* were refused"):
         received = guarded.import_(file)
     assert received.added == ("new",) and len(received.refused) == 1
-    assert {path.name for path in (guarded.path / "tasks").iterdir()} == {"good.joblib", "new.joblib"}
+    assert {path.name for path in (guarded.path / "tasks").iterdir()} == {
+        "good.joblib",
+        "new.joblib",
+    }
     assert not (tmp_path / "marker").exists()
 
 
@@ -283,9 +307,9 @@ def lies_about_size():
 BOMBS = {
     "compression bomb": lambda: zipped({"tasks/bad.joblib": b"0" * (120 * 2**20)}),
     "compression bomb that lies": lies_about_size,
-    "leads out": lambda: zipped({"tasks/../../../bad.joblib": _storage.dump(sound("bad"))}),
-    "absolute": lambda: zipped({"/tasks/bad.joblib": _storage.dump(sound("bad"))}),
-    "backslashes": lambda: zipped({"tasks/..\\..\\bad.joblib": _storage.dump(sound("bad"))}),
+    "leads out": lambda: zipped({"tasks/../../../bad.joblib": dumps_plain(sound("bad"))}),
+    "absolute": lambda: zipped({"/tasks/bad.joblib": dumps_plain(sound("bad"))}),
+    "backslashes": lambda: zipped({"tasks/..\\..\\bad.joblib": dumps_plain(sound("bad"))}),
 }
 
 
@@ -303,7 +327,13 @@ def test_imported_bomb(guarded, tmp_path, name):
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"nonsense" * 100, zipped({})[:-1], zipped({"a": b"b"})[:-30], b"PK\5\6" + b"\xff" * 16 + b"\0\0"],
+    [
+        b"",
+        b"nonsense" * 100,
+        zipped({})[:-1],
+        zipped({"a": b"b"})[:-30],
+        b"PK\5\6" + b"\xff" * 16 + b"\0\0",
+    ],
     ids=["nothing", "nonsense", "cut off", "cut shorter", "no list"],
 )
 def test_no_export(guarded, tmp_path, data):

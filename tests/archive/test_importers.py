@@ -25,6 +25,7 @@ from sklearn.svm import SVC
 from sktransfer import TransferSearchCV
 from sktransfer.archive import Archive
 from sktransfer.dataset import DatasetProfile, profile
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 
 X, y = load_iris(return_X_y=True)
@@ -65,13 +66,15 @@ def test_it_speaks_about_other_data_and_not_about_its_own(archive):
     archive.add(GridSearchCV(SVC(), GRID, cv=3).fit(X, y), X, y)
     space = Space.parse({"svc__C": loguniform(0.1, 10)}, make_pipeline(StandardScaler(), SVC()))
     others = np.random.default_rng(0).normal(size=X.shape)
-    assert len(archive.select(space, profile(others, y)).tasks) == 1
-    assert archive.select(space, profile(X[::3], y[::3])).tasks == ()
+    assert len(archive.select(space, profile(others, y)).used) == 1
+    assert archive.select(space, profile(X[::3], y[::3])).used == ()
 
 
 def test_randomized_search(archive):
     distributions = {"C": loguniform(1e-2, 1e2), "shrinking": [True, False]}
-    search = RandomizedSearchCV(SVC(), distributions, n_iter=5, scoring="f1_macro", cv=3, random_state=0)
+    search = RandomizedSearchCV(
+        SVC(), distributions, n_iter=5, scoring="f1_macro", cv=3, random_state=0
+    )
     task = archive[archive.add(search.fit(X, y), X, y)]
     check_trials(task, search.cv_results_)
     assert task.metrics == ("f1_macro",)
@@ -87,7 +90,9 @@ def test_several_metrics(archive, refit):
     check_trials(task, search.cv_results_, f"mean_test_{tuned}")
     assert task.metrics == (tuned, *(name for name in scoring if name != tuned))
     for row, trial in enumerate(task.trials):
-        others = {name: search.cv_results_[f"mean_test_{name}"][row] for name in scoring if name != tuned}
+        others = {
+            name: search.cv_results_[f"mean_test_{name}"][row] for name in scoring if name != tuned
+        }
         assert trial.metrics == others
 
 
@@ -187,16 +192,18 @@ def test_not_a_search(archive, thing):
 
 
 def test_no_scores(archive):
-    search = types.SimpleNamespace(estimator=SVC(), space={"C": [1]}, cv_results_={"params": [{"C": 1}]})
+    search = types.SimpleNamespace(
+        estimator=SVC(), space={"C": [1]}, cv_results_={"params": [{"C": 1}]}
+    )
     with pytest.raises(ValueError, match="no mean test score"):
         archive.add(search, X, y)
 
 
 def test_without_the_data_nobody_will_hear_it(archive):
     fitted = GridSearchCV(SVC(), {"C": [1, 10]}, cv=2).fit(X, y)
-    with pytest.warns(UserWarning, match="give add the X and y"):
+    with pytest.warns(ArchiveWarning, match="Pass the X and y"):
         archive.add(fitted)
-    assert not archive.select(Space.parse({"C": [1, 10]}, SVC()), profile(X[::2] + 1, y[::2])).tasks
+    assert not archive.select(Space.parse({"C": [1, 10]}, SVC()), profile(X[::2] + 1, y[::2])).used
 
 
 @pytest.mark.parametrize("make", [GridSearchCV, TransferSearchCV])

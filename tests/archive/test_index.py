@@ -11,10 +11,11 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
-from sktransfer.archive import Archive, RecordError, _index, _reader, _stored
+from sktransfer.archive import Archive, RecordError, _index, _lazy_task, _storage
+from sktransfer.archive._lazy_task import LazyTask
 from sktransfer.archive._record import task_to_record
-from sktransfer.archive._stored import StoredTask
 from sktransfer.dataset import profile
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 from sktransfer.utils._values import identity
 
@@ -33,8 +34,8 @@ def forget(monkeypatch):
     monkeypatch.setattr(_index, "_known", {})
     monkeypatch.setattr(_index, "_written", {})
     monkeypatch.setattr(_index, "_settled", {})
-    monkeypatch.setattr(_index, "_news", {})
-    monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+    monkeypatch.setattr(_index, "_unsaved", {})
+    monkeypatch.setattr(_storage, "_cache", _storage._Cache())
 
 
 @pytest.fixture
@@ -52,10 +53,15 @@ def mixed(archive, make_task, monkeypatch):
 
 
 def opened(monkeypatch):
-    names, read = [], _reader._read_plain
-    monkeypatch.setattr(
-        _reader, "_read_plain", lambda path, facts: names.append(path.stem) or read(path, facts)
-    )
+    """Names of the records that are read from disk from now on."""
+    names, read = [], _storage.read_record
+
+    def noted(path):
+        found = read(path)
+        names.append(path.stem)
+        return found
+
+    monkeypatch.setattr(_storage, "read_record", noted)
     return names
 
 
@@ -66,15 +72,15 @@ def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch)
     assert len(parts) == 2  # of three records each
     forget(monkeypatch)
     names = opened(monkeypatch)
-    assert len(archive.select(SPACE).tasks) == 7
+    assert len(archive.select(SPACE).used) == 7
     assert names == ["svc-6"]
     forget(monkeypatch)
     monkeypatch.setattr(_index, "MAX_PARTS", 1)
     archive.select(SPACE)
-    assert [file.name for file in (archive.path / "index").iterdir()] == ["heads.joblib"]
+    assert [file.name for file in (archive.path / "index").iterdir()] == ["entries.joblib"]
     forget(monkeypatch)
     names.clear()
-    assert len(archive.select(SPACE, profile([[1.0], [2.0], [3.0]])).tasks) == 7
+    assert len(archive.select(SPACE, profile([[1.0], [2.0], [3.0]])).used) == 7
     assert names == [], "those without a profile cannot share rows"
 
 
@@ -83,17 +89,17 @@ def test_a_folder_that_did_not_change_is_not_listed_again(mixed, make_task, monk
     os.utime(mixed.path / "tasks", ns=(long_ago, long_ago))
     before = mixed.select(SPACE)
     with monkeypatch.context() as patch:
-        patch.setattr(_index, "_listed", lambda tasks: pytest.fail("it was listed"))
+        patch.setattr(_index, "_list_records", lambda tasks: pytest.fail("it was listed"))
         assert mixed.select(SPACE) == before
     mixed.append(make_task(id="new", estimator=SVC()))
-    assert len(mixed.select(SPACE).tasks) == len(before.tasks) + 1
+    assert len(mixed.select(SPACE).used) == len(before.used) + 1
 
 
 def test_bad_files_are_named_each_time(mixed):
     (mixed.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
     os.utime(mixed.path / "tasks", ns=(10**18, 10**18))
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"bad\.joblib"):
+        with pytest.warns(ArchiveWarning, match=r"bad\.joblib"):
             mixed.select(SPACE)
 
 
@@ -101,18 +107,18 @@ def test_a_record_that_was_just_written_need_not_be_read(archive, make_task, mon
     archive.select(SPACE)
     names = opened(monkeypatch)
     archive.append(make_task(id="new", estimator=SVC()))
-    assert [task.id for task in archive.select(SPACE).tasks] == ["new"]
+    assert [task.id for task in archive.select(SPACE).used] == ["new"]
     assert names == []
 
 
 def test_what_is_selected_does_not_depend_on_it(mixed, monkeypatch):
     for today in (None, profile([[1.0], [2.0], [3.0]])):
         without = mixed.select(SPACE, today)
-        assert (mixed.path / "index" / "heads.joblib").exists()
+        assert (mixed.path / "index" / "entries.joblib").exists()
         forget(monkeypatch)
         assert mixed.select(SPACE, today) == without
-        assert [task.id for task in without.tasks] == ["svc-0", "svc-1", "svc-2"]
-        assert {task.id: reason for task, reason in without.refused} == {
+        assert [task.id for task in without.used] == ["svc-0", "svc-1", "svc-2"]
+        assert {task.id: reason for task, reason in without.excluded} == {
             "failed": "no successful trial",
             **{f"ridge-{n}": "another estimator: Ridge" for n in range(3)},
         }
@@ -123,10 +129,10 @@ def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[1.0], [2.0]]))
-    assert [task.id for task in selection.tasks] == ["svc-0", "svc-1", "svc-2"]
-    assert [task.n_trials for task, _ in selection.refused] == [1, 1, 1, 1]
+    assert [task.id for task in selection.used] == ["svc-0", "svc-1", "svc-2"]
+    assert [task.n_trials for task, _ in selection.excluded] == [1, 1, 1, 1]
     assert names == []
-    assert selection.refused[-1][0].trials[0].params == {"alpha": 1}
+    assert selection.excluded[-1][0].trials[0].params == {"alpha": 1}
     assert names == ["ridge-2"]
 
 
@@ -136,10 +142,10 @@ def test_only_what_may_share_rows_is_opened(mixed, make_task, monkeypatch):
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[8.0], [9.0]]))
-    assert [task.id for task in selection.tasks] == ["other"]
+    assert [task.id for task in selection.used] == ["other"]
     assert names == ["svc-0", "svc-1", "svc-2"]
-    reasons = {task.id: reason for task, reason in selection.refused}
-    assert reasons["svc-1"] == "shares rows with these data (about 50 %)"
+    reasons = {task.id: reason for task, reason in selection.excluded}
+    assert reasons["svc-1"] == "shares about 50 % of its rows with these data"
 
 
 X = np.random.default_rng(0).normal(size=(60, 4))
@@ -167,7 +173,9 @@ TODAY = SEEN | {
 
 
 @pytest.mark.parametrize("overlap", ["exclude", "allow", 0.0, 0.3, 1.0])
-def test_the_guard_is_the_same_whether_records_are_opened_or_not(archive, make_task, monkeypatch, overlap):
+def test_the_guard_is_the_same_whether_records_are_opened_or_not(
+    archive, make_task, monkeypatch, overlap
+):
     for n, seen in enumerate(SEEN.values()):
         archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen))
     shutil.rmtree(archive.path / "index")
@@ -176,21 +184,22 @@ def test_the_guard_is_the_same_whether_records_are_opened_or_not(archive, make_t
     n_opened, names = 0, opened(monkeypatch)
     for today in [*TODAY.values(), [SEEN["rows"], SEEN["many"]]]:
         chosen = []
-        for apart in (_stored.are_apart, lambda kept, today: False):
+        for apart in (_lazy_task.surely_disjoint, lambda kept, today: False):
             forget(monkeypatch)
             names.clear()
             with monkeypatch.context() as patch:
-                patch.setattr(_stored, "are_apart", apart)
+                patch.setattr(_lazy_task, "surely_disjoint", apart)
                 found = archive.select(SPACE, today, overlap=overlap)
-            n_opened += len(names) if apart is _stored.are_apart else 0
-            refused = [(task.id, reason) for task, reason in found.refused]
-            chosen.append(([task.id for task in found.tasks], refused))
+            n_opened += len(names) if apart is _lazy_task.surely_disjoint else 0
+            refused = [(task.id, reason) for task, reason in found.excluded]
+            chosen.append(([task.id for task in found.used], refused))
         assert chosen[0] == chosen[1]
     assert n_opened < (1 if overlap == "allow" else len(SEEN) * len(TODAY) / 2)
 
 
 @pytest.mark.parametrize(
-    "damage", [{"n_distinct": "many"}, {"fingerprint": []}, {"fingerprint": ["a"]}, {"enclosing": [1]}]
+    "damage",
+    [{"n_distinct": "many"}, {"fingerprint": []}, {"fingerprint": ["a"]}, {"enclosing": [1]}],
 )
 def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkeypatch, damage):
     seen = profile([[7.0], [8.0]]).to_dict()
@@ -198,29 +207,33 @@ def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkey
         archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen | damage))
     forget(monkeypatch)
     selection = archive.select(SPACE, profile([[1.0], [2.0]]))
-    assert not selection.tasks
-    assert len(selection.refused) == 3
+    assert not selection.used
+    assert len(selection.excluded) == 3
 
 
 def test_of_very_many_records_the_older_ones_are_opened(mixed, monkeypatch):
     today = profile([[1.0], [2.0]])
     mixed.select(SPACE, today)
-    [size] = {len(head.halves) for _, head in _index.heads(mixed.path) if head.halves}
-    monkeypatch.setattr(_index, "MAX_HALVES", 2 * size)
-    (mixed.path / "index" / "heads.joblib").unlink()
+    [size] = {
+        len(entry.row_hashes) for _, entry in _index.read_entries(mixed.path) if entry.row_hashes
+    }
+    monkeypatch.setattr(_index, "MAX_HASH_BYTES", 2 * size)
+    (mixed.path / "index" / "entries.joblib").unlink()
     forget(monkeypatch)
     mixed.select(SPACE, today)
-    before = (mixed.path / "index" / "heads.joblib").stat()
+    before = (mixed.path / "index" / "entries.joblib").stat()
     names = opened(monkeypatch)
     for _ in range(2):
         forget(monkeypatch)
         names.clear()
-        assert len(mixed.select(SPACE, today).tasks) == 3
+        assert len(mixed.select(SPACE, today).used) == 3
         assert names == ["svc-0"]
-    assert (mixed.path / "index" / "heads.joblib").stat().st_mtime_ns == before.st_mtime_ns
+    assert (mixed.path / "index" / "entries.joblib").stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_what_writers_left_out_is_learned_by_the_first_reader_who_asks(archive, make_task, monkeypatch):
+def test_what_writers_left_out_is_learned_by_the_first_reader_who_asks(
+    archive, make_task, monkeypatch
+):
     for n in range(6):
         archive.append(make_task(id=f"svc-{n}", estimator=SVC(), profile=profile([[7.0], [8.0]])))
     names = opened(monkeypatch)
@@ -240,8 +253,8 @@ def test_a_damaged_record_is_left_out_where_it_is_needed(mixed, monkeypatch):
     os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
     for today, heard in (([[1.0], [2.0]], ["svc-0", "svc-2"]), ([[7.0], [9.0]], [])):
         forget(monkeypatch)
-        with pytest.warns(UserWarning, match=r"svc-1\.joblib"):
-            assert [task.id for task in mixed.select(SPACE, profile(today)).loaded().tasks] == heard
+        with pytest.warns(ArchiveWarning, match=r"svc-1\.joblib"):
+            assert [task.id for task in mixed.select(SPACE, profile(today)).loaded().used] == heard
 
 
 def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
@@ -252,7 +265,7 @@ def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
     forget(monkeypatch)
     names = opened(monkeypatch)
     selection = mixed.select(SPACE, profile([[1.0], [5.0]]))
-    assert [task.id for task in selection.tasks] == ["svc-0", "svc-2"]
+    assert [task.id for task in selection.used] == ["svc-0", "svc-2"]
     assert set(names) == {"svc-1"}
 
 
@@ -264,7 +277,7 @@ def test_new_changed_and_removed_records(mixed, make_task, monkeypatch):
     changed = make_task({"alpha": [1, 2]}, [({"alpha": 1}, 0.5)], id="svc-1", estimator=Ridge())
     mixed.append(changed)
     mixed.append(make_task(id="new", estimator=SVC()))
-    assert [task.id for task in mixed.select(SPACE).tasks] == ["new", "svc-2"]
+    assert [task.id for task in mixed.select(SPACE).used] == ["new", "svc-2"]
 
 
 def test_small_archives_have_none(archive, make_task):
@@ -280,7 +293,7 @@ def test_readonly_writes_none(mixed):
 
 def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
     expected = mixed.select(SPACE)
-    file = mixed.path / "index" / "heads.joblib"
+    file = mixed.path / "index" / "entries.joblib"
     data = file.read_bytes()
     for place in range(0, len(data), 97):
         file.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
@@ -291,9 +304,9 @@ def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
 
 
 def test_stored_task_is_a_task(mixed):
-    (stored, *_) = mixed.select(SPACE).tasks
+    (stored, *_) = mixed.select(SPACE).used
     whole = mixed[stored.id]
-    assert type(stored) is StoredTask
+    assert type(stored) is LazyTask
     assert stored == whole and whole == stored
     assert stored != mixed["svc-1"]
     assert type(pickle.loads(pickle.dumps(stored))) is type(whole)
@@ -303,7 +316,7 @@ def test_stored_task_is_a_task(mixed):
 
 
 def test_a_stored_task_whose_file_went(mixed):
-    (stored, *_) = mixed.select(SPACE).tasks
+    (stored, *_) = mixed.select(SPACE).used
     mixed.remove(stored)
     with pytest.raises(RecordError, match="removed since"):
         stored.trials  # noqa: B018

@@ -15,6 +15,7 @@ import pytest
 from sktransfer.archive import Archive, NewerFormatError, RecordError, _journal
 from sktransfer.archive._journal import read_journal
 from sktransfer.dataset import profile
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.task import Task, Trial
 
 N = 6
@@ -38,7 +39,9 @@ def dead(path):
     assert first == second
     header = json.loads(first.partition(b" ")[2])
     header["writer"]["pid"] = 2**22 + 1  # above the largest that Linux gives out
-    path.write_bytes(_journal._line(header) * 2 + b"".join(b"\n" + line + b"\n" for line in lines))
+    path.write_bytes(
+        _journal._make_line(header) * 2 + b"".join(b"\n" + line + b"\n" for line in lines)
+    )
 
 
 @pytest.fixture
@@ -66,7 +69,7 @@ def test_what_a_killed_fit_left_counts(archive, killed, make_task):
     archive.append(make_task(id="after"))
     archive.append(make_task(id="zero"))
     assert [task.id for task in archive] == ["after", "begun", "zero"]
-    assert [task.id for task in archive.select().tasks] == ["after", "begun", "zero"]
+    assert [task.id for task in archive.select().used] == ["after", "begun", "zero"]
     assert len(archive) == 2  # records
 
 
@@ -93,9 +96,9 @@ def test_nothing_counts_twice(archive, killed):
     ],
 )
 def test_who_is_at_work(change, at_work):
-    writer = _journal._writer(os.getpid()) | change
-    assert _journal._is_at_work(writer) is at_work
-    assert not _journal._is_at_work(None)
+    writer = _journal._describe_process(os.getpid()) | change
+    assert _journal._is_running(writer) is at_work
+    assert not _journal._is_running(None)
 
 
 def test_a_process_that_lives_and_one_that_does_not(archive):
@@ -126,7 +129,9 @@ def sound_trials(path, originals):
     except (RecordError, FileNotFoundError):  # an empty one is as good as not there
         return None
     assert all(trial in originals for trial in task.trials)
-    assert [trial.params["C"] for trial in task.trials] == sorted(trial.params["C"] for trial in task.trials)
+    assert [trial.params["C"] for trial in task.trials] == sorted(
+        trial.params["C"] for trial in task.trials
+    )
     return len(task.trials)
 
 
@@ -172,20 +177,22 @@ def test_much_damage_gives_sound_trials_or_an_error(killed):
     ],
 )
 def test_sound_lines_that_are_no_journal(archive, killed, payloads, words):
-    killed.write_bytes(b"".join(map(_journal._line, payloads)))
+    killed.write_bytes(b"".join(map(_journal._make_line, payloads)))
     with pytest.raises(RecordError, match=words):
         read_journal(killed)
-    with pytest.warns(UserWarning, match=r"Skipped .*begun\.jsonl"):
+    with pytest.warns(ArchiveWarning, match=r"Skipped .*begun\.jsonl"):
         assert list(archive) == []
 
 
 def test_a_newer_format_is_said(killed):
-    killed.write_bytes(_journal._line({"journal": 2, "task": {}}))
+    killed.write_bytes(_journal._make_line({"journal": 2, "task": {}}))
     with pytest.raises(NewerFormatError):
         read_journal(killed)
 
 
-@pytest.mark.parametrize("text", [b"[" * 10**5, b'{"n":' + b"1" * 10**5 + b"}", b"nonsense", b"\xff\xfe"])
+@pytest.mark.parametrize(
+    "text", [b"[" * 10**5, b'{"n":' + b"1" * 10**5 + b"}", b"nonsense", b"\xff\xfe"]
+)
 def test_lines_that_are_hard_to_read(killed, text):
     line = _journal._checksum(text) + b" " + text + b"\n"
     killed.write_bytes(line + killed.read_bytes())
@@ -282,7 +289,7 @@ def test_names_that_are_no_ids(archive, killed):
 def test_another_name(killed):
     other = killed.with_name("other.jsonl")
     killed.rename(other)
-    with pytest.raises(RecordError, match="not the name of the file"):
+    with pytest.raises(RecordError, match="not the one of its name"):
         read_journal(other)
 
 

@@ -17,9 +17,14 @@ import numpy as np
 import pytest
 
 from sktransfer.archive import Archive, _model_cache, _storage
+from sktransfer.exceptions import ArchiveWarning
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = {"surrogate": "A", "params": {"depth": 2, "rate": 0.5, "seed": None}, "space": ["C", "gamma"]}
+SETTINGS = {
+    "surrogate": "A",
+    "params": {"depth": 2, "rate": 0.5, "seed": None},
+    "space": ["C", "gamma"],
+}
 TASKS = ["t1", "t2", "t3"]
 MODEL = {"weights": np.arange(6.0).reshape(2, 3)}
 
@@ -89,7 +94,9 @@ def test_a_model_without_arrays(archive):
 
 def test_the_order_of_tasks_and_settings_is_nothing(archive):
     archive.model_cache.put(SETTINGS, TASKS, mark(1))
-    assert marked(archive.model_cache.get(dict(reversed(SETTINGS.items())), [*TASKS[::-1], "t1"])) == 1
+    assert (
+        marked(archive.model_cache.get(dict(reversed(SETTINGS.items())), [*TASKS[::-1], "t1"])) == 1
+    )
     assert marked(archive.model_cache.get(SETTINGS, iter(TASKS))) == 1
     assert len(files_of(archive)) == 1
 
@@ -104,7 +111,11 @@ def test_another_process_finds_it(archive):
     argument = json.dumps([str(archive.path), SETTINGS, TASKS[::-1]])
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     done = subprocess.run(
-        [sys.executable, "-c", code, argument], cwd=ROOT, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", code, argument],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.stdout.strip() == str(MODEL["weights"].tolist()), done.stderr
 
@@ -157,7 +168,12 @@ def test_another_format_is_not_found(archive, monkeypatch):
 
 def test_nearest_was_trained_on_no_other_tasks(archive):
     """Another one may be a task that was refused: what it taught must not come back by the weights."""
-    sets = {1: ["a"], 2: ["a", "b", "c"], 3: ["a", "b", "c", "d", "e", "f", "g", "h"], 4: ["x", "y"]}
+    sets = {
+        1: ["a"],
+        2: ["a", "b", "c"],
+        3: ["a", "b", "c", "d", "e", "f", "g", "h"],
+        4: ["x", "y"],
+    }
     for n, tasks in sets.items():
         archive.model_cache.put(SETTINGS, tasks, mark(n))
     for wanted, expected in [
@@ -184,13 +200,18 @@ def test_nearest_takes_the_newest_among_equals(archive, newest):
     for n in range(3):
         archive.model_cache.put(SETTINGS, ["a", f"other {n}"], mark(n))
         set_age(archive, SETTINGS, ["a", f"other {n}"], 10 if n == newest else 100)
-    assert marked(archive.model_cache.nearest(SETTINGS, ["a", *(f"other {n}" for n in range(3))])) == newest
+    assert (
+        marked(archive.model_cache.nearest(SETTINGS, ["a", *(f"other {n}" for n in range(3))]))
+        == newest
+    )
 
 
 def test_nearest_passes_over_a_damaged_model(archive):
     archive.model_cache.put(SETTINGS, TASKS, {"mark": np.full(100, 77)})
     damaged = only_file(archive)
-    damaged.write_bytes(damaged.read_bytes().replace(np.array(77).tobytes(), np.array(78).tobytes(), 1))
+    damaged.write_bytes(
+        damaged.read_bytes().replace(np.array(77).tobytes(), np.array(78).tobytes(), 1)
+    )
     archive.model_cache.put(SETTINGS, TASKS[:-1], mark(2))
     assert archive.model_cache.get(SETTINGS, TASKS) is None
     assert marked(archive.model_cache.nearest(SETTINGS, TASKS)) == 2
@@ -202,12 +223,16 @@ def test_only_the_files_that_may_be_meant_are_opened(archive, monkeypatch):
         archive.model_cache.put({"other": n}, ["a", "0"], mark(n))
     opened = set()
     read = _model_cache._read
-    monkeypatch.setattr(_model_cache, "_read", lambda path, prefix: (opened.add(path), read(path, prefix))[1])
+    monkeypatch.setattr(
+        _model_cache, "_read", lambda path, prefix: (opened.add(path), read(path, prefix))[1]
+    )
     archive.model_cache.get(SETTINGS, ["a", "1"])
     assert opened == {archive.model_cache._file(SETTINGS, frozenset(["a", "1"]))}
     opened.clear()
     archive.model_cache.nearest(SETTINGS, ["a", "0", "1", "2"])
-    assert opened == {archive.model_cache._file(SETTINGS, frozenset(["a", str(n)])) for n in range(3)}
+    assert opened == {
+        archive.model_cache._file(SETTINGS, frozenset(["a", str(n)])) for n in range(3)
+    }
 
 
 def test_reading_is_quick(archive):
@@ -275,7 +300,7 @@ def test_numpy_opens_a_file(archive):
 )
 def test_put_refuses_what_it_could_not_read(archive, array):
     with pytest.raises(
-        TypeError, match=r"The array 'the bad one' has the dtype .* numbers, truth values and"
+        TypeError, match=r"The array 'the bad one' has dtype .* numbers, booleans and"
     ):
         archive.model_cache.put(SETTINGS, TASKS, {"good": np.zeros(3), "the bad one": array})
     assert not archive.path.exists()
@@ -312,14 +337,18 @@ def test_readonly(archive):
 
 @pytest.mark.parametrize(
     "error",
-    [OSError(28, "No space left on device"), PermissionError(13, "Permission denied"), OSError("odd")],
+    [
+        OSError(28, "No space left on device"),
+        PermissionError(13, "Permission denied"),
+        OSError("odd"),
+    ],
 )
 def test_a_model_that_cannot_be_written_is_a_warning(archive, monkeypatch, error):
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr(_storage, "write", refuse)
-    with pytest.warns(UserWarning, match="not kept") as caught:
+    monkeypatch.setattr(_storage, "write_file", refuse)
+    with pytest.warns(ArchiveWarning, match="not cached") as caught:
         archive.model_cache.put(SETTINGS, TASKS, MODEL)
     assert str(archive.path / "models") in str(caught[0].message)
     assert (error.strerror or "odd") in str(caught[0].message)
@@ -329,16 +358,20 @@ def test_a_model_that_cannot_be_written_is_a_warning(archive, monkeypatch, error
 def test_a_file_in_place_of_the_folder(archive):
     archive.path.mkdir()
     (archive.path / "models").write_text("mine")
-    with pytest.warns(UserWarning, match="not kept"):
+    with pytest.warns(ArchiveWarning, match="not cached"):
         archive.model_cache.put(SETTINGS, TASKS, MODEL)
-    assert archive.model_cache.get(SETTINGS, TASKS) is archive.model_cache.nearest(SETTINGS, TASKS) is None
+    assert (
+        archive.model_cache.get(SETTINGS, TASKS)
+        is archive.model_cache.nearest(SETTINGS, TASKS)
+        is None
+    )
     assert (archive.path / "models").read_text() == "mine"
 
 
 def test_a_model_that_is_too_large(archive, monkeypatch):
     monkeypatch.setattr(_model_cache, "MAX_BYTES", 2**20)
     archive.model_cache.put(SETTINGS, ["t1"], {"most": np.zeros(2**16)})
-    with pytest.warns(UserWarning, match="more than 1 MiB"):
+    with pytest.warns(ArchiveWarning, match="more than 1 MiB"):
         archive.model_cache.put(SETTINGS, ["t2"], {"more": np.zeros(2**17)})
     assert len(files_of(archive)) == 1
     monkeypatch.setattr(_model_cache, "MAX_BYTES", 2**18)
@@ -367,7 +400,13 @@ def test_the_oldest_of_all_goes(archive, monkeypatch):
     for n in range(7):
         archive.model_cache.put({"n": n}, TASKS, mark(n))
         set_age(archive, {"n": n}, TASKS, 100 - n)
-    assert [n for n in range(7) if archive.model_cache.get({"n": n}, TASKS) is not None] == [2, 3, 4, 5, 6]
+    assert [n for n in range(7) if archive.model_cache.get({"n": n}, TASKS) is not None] == [
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
 
 
 def test_the_new_one_stays_whatever_the_clock_says(archive, monkeypatch):
@@ -384,7 +423,13 @@ def test_only_own_files_are_dropped(archive, monkeypatch):
     archive.model_cache.put(SETTINGS, ["t1"], mark(1))
     folder = archive.path / "models"
     stem = only_file(archive).stem
-    for name in ("notes.txt", f"{stem}.npz.bak", f".{stem}.1-old.tmp", f".{stem}.1-young.tmp", ".other.tmp"):
+    for name in (
+        "notes.txt",
+        f"{stem}.npz.bak",
+        f".{stem}.1-old.tmp",
+        f".{stem}.1-young.tmp",
+        ".other.tmp",
+    ):
         (folder / name).write_text("x")
         os.utime(folder / name, (0, 0))
     os.utime(folder / f".{stem}.1-young.tmp")
@@ -429,7 +474,9 @@ def npy_bytes(array):
 
 def npy_header(shape, descr="<f8"):
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": descr, "fortran_order": False, "shape": shape}
+    )
     return buffer.getvalue()
 
 
@@ -450,7 +497,9 @@ def with_model(data, name="model/weights.npy", **options):
 
 
 def with_store(**changed):
-    return zip_bytes(STORE | {f"store/{name}.npy": npy_bytes(array) for name, array in changed.items()})
+    return zip_bytes(
+        STORE | {f"store/{name}.npy": npy_bytes(array) for name, array in changed.items()}
+    )
 
 
 def without(name):
@@ -510,7 +559,9 @@ BAD = {
     "other byte order": with_model(npy_header((1,), np.dtype(float).newbyteorder().str) + bytes(8)),
     "header of another version": with_model(npy_bytes(np.zeros(3)).replace(b"NUMPY\1", b"NUMPY\2")),
     "header that is code": with_model(npy_bytes(np.zeros(3)).replace(b"(3,)", b"f(),")),
-    "header that is deep": with_model(b"\x93NUMPY\1\0" + (9000).to_bytes(2, "little") + b"-" * 8999 + b"\n"),
+    "header that is deep": with_model(
+        b"\x93NUMPY\1\0" + (9000).to_bytes(2, "little") + b"-" * 8999 + b"\n"
+    ),
     "deflated": with_model(npy_bytes(np.zeros(1000)), compression=zipfile.ZIP_DEFLATED),
     "deflated, and not smaller": with_model(
         npy_bytes(np.frombuffer(np.random.default_rng(0).bytes(5000), dtype=np.uint8)),
@@ -552,7 +603,9 @@ def assert_not_there(archive):
 
 def test_the_same_file_without_a_fault(archive, place):
     place.write_bytes(GOOD)
-    np.testing.assert_array_equal(archive.model_cache.get(SETTINGS, TASKS)["weights"], MODEL["weights"])
+    np.testing.assert_array_equal(
+        archive.model_cache.get(SETTINGS, TASKS)["weights"], MODEL["weights"]
+    )
 
 
 @pytest.mark.parametrize("content", BAD.values(), ids=BAD)
@@ -625,7 +678,7 @@ def test_a_huge_file(archive, place):
 
 def test_many_members(archive, place, monkeypatch):
     place.write_bytes(GOOD)
-    monkeypatch.setattr(_model_cache, "MAX_DIRECTORY_BYTES", 100)
+    monkeypatch.setattr(_model_cache, "MAX_LIST_BYTES", 100)
     monkeypatch.setattr(zipfile, "ZipFile", lambda *_: pytest.fail("ZipFile reads the whole list"))
     assert_not_there(archive)
 
@@ -633,7 +686,7 @@ def test_many_members(archive, place, monkeypatch):
 def test_a_directory_in_place_of_a_file(archive, place):
     place.mkdir()
     assert_not_there(archive)
-    with pytest.warns(UserWarning, match="not kept"):
+    with pytest.warns(ArchiveWarning, match="not cached"):
         archive.model_cache.put(SETTINGS, TASKS, MODEL)
 
 

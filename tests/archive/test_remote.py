@@ -9,8 +9,9 @@ import warnings
 import pytest
 
 from sktransfer.archive import Archive, _storage
-from sktransfer.archive._reader import MAX_BYTES
-from sktransfer.archive._remote import Remote
+from sktransfer.archive._plain_pickle import MAX_BYTES
+from sktransfer.archive._remote import RemoteStorage
+from sktransfer.exceptions import ArchiveWarning
 
 fsspec = pytest.importorskip("fsspec")
 
@@ -69,7 +70,9 @@ def test_round_trip(address, make_task):
     assert list(archive) == sorted(tasks, key=lambda task: task.id)
     files, file = place(address, f"tasks/{tasks[0].id}.joblib")
     assert files.exists(file)
-    assert [task.id for task in Archive(address, readonly=True).select().tasks] == [t.id for t in archive]
+    assert [task.id for task in Archive(address, readonly=True).select().used] == [
+        t.id for t in archive
+    ]
     assert archive.verify() == []
 
 
@@ -93,7 +96,9 @@ def test_records_are_fetched_once(address, make_task, monkeypatch):
         archive.append(make_task(id=id))
     assert len(list(archive)) == 3
     monkeypatch.setattr(
-        Remote, "_fetch", lambda self, names, sizes: pytest.fail("fetched again") if names else {}
+        RemoteStorage,
+        "_fetch",
+        lambda self, names, sizes: pytest.fail("fetched again") if names else {},
     )
     assert len(list(archive)) == 3
 
@@ -105,7 +110,7 @@ def test_strangers_files(address, make_task):
     files, bad = place(address, "tasks/bad.joblib")
     files.pipe_file(bad, b"nonsense")
     files.pipe_file(place(address, "tasks/..\\evil.joblib")[1], b"nonsense")
-    with pytest.warns(UserWarning, match=r"Skipped .*bad\.joblib") as caught:
+    with pytest.warns(ArchiveWarning, match=r"Skipped .*bad\.joblib") as caught:
         assert [task.id for task in archive] == ["good"]
     assert len(caught) == 1
     (finding,) = archive.verify(repair=True)
@@ -149,8 +154,8 @@ def test_out_of_reach(make_task, monkeypatch):
     def lost(*_, **__):
         raise ConnectionError("no route")
 
-    monkeypatch.setattr(Remote, "_sizes", lost)
-    with pytest.warns(UserWarning, match="out of reach .*no route.* local copy") as caught:
+    monkeypatch.setattr(RemoteStorage, "_sizes", lost)
+    with pytest.warns(ArchiveWarning, match="out of reach .*no route.* local copy") as caught:
         assert [task.id for task in archive] == ["one"]
     assert len(caught) == 1
 
@@ -159,10 +164,10 @@ def test_verify_out_of_reach_keeps_the_copy(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     with monkeypatch.context() as patch:
-        patch.setattr(Remote, "_sizes", lambda self: 1 / 0)
+        patch.setattr(RemoteStorage, "_sizes", lambda self: 1 / 0)
         with pytest.raises(OSError, match="out of reach"):
             archive.verify()
-        with pytest.warns(UserWarning, match="local copy"):
+        with pytest.warns(ArchiveWarning, match="local copy"):
             assert [task.id for task in archive] == ["one"]
 
 
@@ -172,7 +177,7 @@ def test_cannot_be_written(make_task, monkeypatch):
     def full(*_, **__):
         raise RuntimeError("quota")
 
-    monkeypatch.setattr(type(Remote(archive.path).files), "pipe_file", full)
+    monkeypatch.setattr(type(RemoteStorage(archive.path).filesystem), "pipe_file", full)
     with pytest.raises(OSError, match=r"cannot be written to \(quota\)"):
         archive.append(make_task())
     assert len(archive) == 0
@@ -201,7 +206,9 @@ def test_what_cannot_be_fetched_is_told_and_not_overwritten(elsewhere, make_task
     before = files.cat_file(file)
     with monkeypatch.context() as patch:
         patch.setattr(type(files), "cat_file", failing(PermissionError("403")))
-        with pytest.warns(UserWarning, match=r"Skipped .*first\.joblib: it cannot be fetched \(.*403"):
+        with pytest.warns(
+            ArchiveWarning, match=r"Skipped .*first\.joblib: it cannot be fetched \(.*403"
+        ):
             assert len(elsewhere) == 0
         [finding] = elsewhere.verify()
         assert "403" in finding.problem and finding.file.endswith("first.joblib")
@@ -216,9 +223,9 @@ def test_what_cannot_be_fetched_is_told_and_not_overwritten(elsewhere, make_task
 def test_without_a_list_nothing_is_overwritten(elsewhere, make_task, monkeypatch):
     files, file = place(elsewhere.path, "tasks/first.joblib")
     before = files.cat_file(file)
-    monkeypatch.setattr(Remote, "_sizes", failing(TimeoutError("slow")))
+    monkeypatch.setattr(RemoteStorage, "_sizes", failing(TimeoutError("slow")))
     with (
-        pytest.warns(UserWarning, match="out of reach"),
+        pytest.warns(ArchiveWarning, match="out of reach"),
         pytest.raises(ValueError, match="another record of this id"),
     ):
         elsewhere.append(make_task(id="first"))
@@ -229,7 +236,7 @@ def test_a_file_system_that_fails_as_it_connects(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     monkeypatch.setattr(fsspec.core, "url_to_fs", failing(ConnectionError("no route")))
-    with pytest.warns(UserWarning, match=r"out of reach .*no route.* local copy"):
+    with pytest.warns(ArchiveWarning, match=r"out of reach .*no route.* local copy"):
         assert [task.id for task in archive] == ["one"]
     with pytest.raises(OSError, match="out of reach"):
         archive.verify()
@@ -239,11 +246,11 @@ def test_verify_that_fails_midway_keeps_the_copy(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     with monkeypatch.context() as patch:
-        patch.setattr(Remote, "_fetch", failing(TimeoutError("slow")))
+        patch.setattr(RemoteStorage, "_fetch", failing(TimeoutError("slow")))
         with pytest.raises(OSError, match="out of reach"):
             archive.verify()
-    monkeypatch.setattr(Remote, "_sizes", failing(TimeoutError("slow")))
-    with pytest.warns(UserWarning, match="local copy"):
+    monkeypatch.setattr(RemoteStorage, "_sizes", failing(TimeoutError("slow")))
+    with pytest.warns(ArchiveWarning, match="local copy"):
         assert len(archive) == 1
 
 
@@ -252,24 +259,26 @@ def test_verify_tells_of_files_that_are_too_large(elsewhere):
     files.pipe_file(file, bytes(MAX_BYTES + 1))
     [finding] = elsewhere.verify()
     assert finding.problem == "it is larger than 16 MiB"
-    with pytest.warns(UserWarning, match="larger than 16 MiB"):
+    with pytest.warns(ArchiveWarning, match="larger than 16 MiB"):
         assert [task.id for task in elsewhere] == ["first"]
 
 
 def test_the_copy_may_fail(make_task, monkeypatch):
     """What counts is at the address."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
-    monkeypatch.setattr(_storage, "write", failing(OSError("a disk that is read only")))
+    monkeypatch.setattr(_storage, "write_file", failing(OSError("a disk that is read only")))
     assert archive.append(make_task(id="one")) == "one"
     files, file = place(archive.path, "tasks/one.joblib")
     assert files.exists(file)
-    with pytest.warns(UserWarning, match="read only"):
+    with pytest.warns(ArchiveWarning, match="read only"):
         assert len(archive) == 0
 
 
 def test_a_folder_that_cannot_be_made(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
-    monkeypatch.setattr(type(Remote(archive.path).files), "makedirs", failing(FileExistsError("a file")))
+    monkeypatch.setattr(
+        type(RemoteStorage(archive.path).filesystem), "makedirs", failing(FileExistsError("a file"))
+    )
     with pytest.raises(OSError, match="cannot be written to"):
         archive.append(make_task())
 

@@ -17,11 +17,11 @@ SVC_SPACE = Space.parse({"C": loguniform(1e-3, 1e3), "gamma": [0.1, 1.0]}, SVC()
 
 
 def ids(selection):
-    return [task.id for task in selection.tasks]
+    return [task.id for task in selection.used]
 
 
 def reasons(selection):
-    return {task.id: reason for task, reason in selection.refused}
+    return {task.id: reason for task, reason in selection.excluded}
 
 
 def data(seed, n=400):
@@ -52,7 +52,11 @@ def estimators(fill):
             "estimator": RandomForestClassifier(),
         },
         logistic={"estimator": LogisticRegression()},
-        other_parameter={"space": {"degree": [2]}, "trials": [({"degree": 2}, 0.5)], "estimator": SVC()},
+        other_parameter={
+            "space": {"degree": [2]},
+            "trials": [({"degree": 2}, 0.5)],
+            "estimator": SVC(),
+        },
         pipeline={
             "space": {"svc__C": [1.0]},
             "trials": [({"svc__C": 1.0}, 0.5)],
@@ -108,11 +112,16 @@ def test_no_space_asks_for_no_estimator(estimators):
 
 
 def test_no_success(fill):
-    archive = fill(failed={"trials": [({"C": 1.0}, float("nan"))]}, mixed={}, nothing={"trials": []})
+    archive = fill(
+        failed={"trials": [({"C": 1.0}, float("nan"))]}, mixed={}, nothing={"trials": []}
+    )
     for space in (None, Space.parse({"C": [1.0, 2.0]})):
         selection = archive.select(space)
         assert ids(selection) == ["mixed"]
-        assert reasons(selection) == {"failed": "no successful trial", "nothing": "no successful trial"}
+        assert reasons(selection) == {
+            "failed": "no successful trial",
+            "nothing": "no successful trial",
+        }
 
 
 def test_a_dict_that_is_no_description(archive):
@@ -141,9 +150,9 @@ def test_shared_rows(rows, plain):
     selection = rows.select(profile=today.to_dict() if plain else today)
     assert ids(selection) == ["other", "unknown"]
     assert reasons(selection) == {
-        "quarter": "shares rows with these data (about 100 %)",
-        "same": "shares rows with these data (about 100 %)",
-        "three_quarters": "shares rows with these data (about 75 %)",
+        "quarter": "shares about 100 % of its rows with these data",
+        "same": "shares about 100 % of its rows with these data",
+        "three_quarters": "shares about 75 % of its rows with these data",
     }
 
 
@@ -173,7 +182,7 @@ def test_threshold(rows):
 def test_overlap_may_be_allowed(rows):
     selection = rows.select(profile=profile(*data(0)), overlap="allow")
     assert ids(selection) == [task.id for task in rows]
-    assert selection.refused == ()
+    assert selection.excluded == ()
 
 
 def test_no_profile_today(rows):
@@ -183,22 +192,34 @@ def test_no_profile_today(rows):
 def test_the_archive_says_what_is_too_much(rows):
     X, y = data(0)
     one_row = profile(np.vstack([X[:1], data(4, 399)[0]]), y)
-    for overlap, heard in [("exclude", True), (0, False), (1.0, True), ("allow", True), (0.0025, False)]:
+    for overlap, heard in [
+        ("exclude", True),
+        (0, False),
+        (1.0, True),
+        ("allow", True),
+        (0.0025, False),
+    ]:
         opened = Archive(rows.path, overlap=overlap)
         assert ("same" in ids(opened.select(profile=one_row))) is heard
-    assert ids(Archive(rows.path, overlap="allow").select(profile=profile(X, y))) == [t.id for t in rows]
+    assert ids(Archive(rows.path, overlap="allow").select(profile=profile(X, y))) == [
+        t.id for t in rows
+    ]
     assert ids(Archive(rows.path, overlap=1).select(profile=profile(X, y))) == [
         "other",
         "three_quarters",
         "unknown",
     ]
-    refused = reasons(Archive(rows.path, overlap="allow").select(profile=profile(X, y), overlap="exclude"))
+    refused = reasons(
+        Archive(rows.path, overlap="allow").select(profile=profile(X, y), overlap="exclude")
+    )
     assert "same" in refused
 
 
 @pytest.mark.parametrize("overlap", ["yes", -0.1, 1.5, True, float("nan"), [1]])
 def test_wrong_overlap(archive, overlap):
-    with pytest.raises(ValueError, match=r"overlap must be 'exclude', 'allow' or a number in \[0, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"overlap must be 'exclude', 'allow' or a number in \[0, 1\]"
+    ):
         archive.select(overlap=overlap)
 
 
@@ -211,7 +232,10 @@ def test_of_a_search_that_was_continued_the_longest_counts(fill, make_task):
         c={"trials": short, "resume": {"continues": ["b"]}},
         d={"trials": short, "resume": {"continues": "nonsense"}},
     )
-    assert reasons(archive.select()) == {"a": "continued in b", "c": "continues b, which has more trials"}
+    assert reasons(archive.select()) == {
+        "a": "continued in b",
+        "c": "continues b, which has more trials",
+    }
     assert ids(archive.select()) == ["b", "d"]
 
 
@@ -219,7 +243,13 @@ STRANGE = [
     {},
     {"kind": "x", "n_rows": 3, "fingerprint": "no"},
     {"kind": "x", "n_rows": 1, "n_distinct": "many"},
-    {"kind": "x", "n_rows": 1, "fingerprint": [1], "n_distinct": 1, "meta_features": {"log_rows": "five"}},
+    {
+        "kind": "x",
+        "n_rows": 1,
+        "fingerprint": [1],
+        "n_distinct": 1,
+        "meta_features": {"log_rows": "five"},
+    },
 ]
 
 
@@ -229,7 +259,9 @@ def test_a_profile_that_cannot_be_read_is_refused(fill, strange):
     archive = fill(good={"profile": profile(*data(1))}, strange={"profile": strange})
     selection = archive.select(profile=profile(*data(0)))
     assert ids(selection) == ["good"]
-    assert any(words in reasons(selection)["strange"] for words in ("cannot be read", "rows are not known"))
+    assert any(
+        words in reasons(selection)["strange"] for words in ("cannot be read", "rows are unknown")
+    )
 
 
 class Opaque:
@@ -241,7 +273,7 @@ def test_rows_that_cannot_be_compared_are_refused(fill):
     assert not len(opaque.fingerprint)
     archive = fill(known={"profile": profile(*data(1))}, opaque={"profile": opaque}, bare={})
     assert ids(archive.select(profile=profile(*data(0)))) == ["bare", "known"]
-    assert "not known" in reasons(archive.select(profile=profile(*data(0))))["opaque"]
+    assert "rows are unknown" in reasons(archive.select(profile=profile(*data(0))))["opaque"]
     assert ids(archive.select(profile=opaque)) == ["bare"]
 
 
@@ -254,7 +286,10 @@ def test_the_data_around_count(fill):
     assert ids(archive.select(profile=profile(X[200:], y[200:]))) == ["alone"]
     assert ids(archive.select(profile=halves[1])) == []
     # behind a scaler that differs from fold to fold
-    scaled = [profile(X[h] * f, y[h], enclosing=[X]) for h, f in ((slice(300), 2.0), (slice(100, 400), 3.0))]
+    scaled = [
+        profile(X[h] * f, y[h], enclosing=[X])
+        for h, f in ((slice(300), 2.0), (slice(100, 400), 3.0))
+    ]
     archive = fill(scaled={"profile": scaled[0]})
     assert "scaled" in reasons(archive.select(profile=scaled[1]))
 

@@ -10,9 +10,12 @@ from pathlib import Path
 import joblib
 import pytest
 
-from sktransfer.archive import Archive, _reader, _storage
+from sktransfer.archive import Archive, _storage
+from sktransfer.archive._plain_pickle import dumps_plain
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes start quickly only by fork")
+needs_fork = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="processes start quickly only by fork"
+)
 
 
 def start(function, *arguments):
@@ -69,7 +72,9 @@ def test_a_file_as_path(tmp_path, make_task):
     file.write_text("not a directory")
     archive = Archive(file)
     for use in (len, list, lambda a: a.append(make_task()), lambda a: a["x"], lambda a: a.select()):
-        with pytest.raises(NotADirectoryError, match=r"An archive is a directory.*give another path.*file"):
+        with pytest.raises(
+            NotADirectoryError, match=r"An archive is a directory.*Pass another path.*file"
+        ):
             use(archive)
     assert file.read_text() == "not a directory"
 
@@ -129,7 +134,7 @@ def test_directory_that_cannot_be_written(archive, make_task, monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(PermissionError, match=r"cannot be written.*another path"):
+    with pytest.raises(PermissionError, match=r"cannot be written to.*another path"):
         archive.append(make_task(id="two"))
     monkeypatch.undo()
     assert [task.id for task in archive] == ["one"]
@@ -164,14 +169,15 @@ def test_many_writers_and_a_reader(archive, make_task):
 def reads(monkeypatch):
     """Names of the files that were really read."""
     names = []
-    read = _reader._read_plain
-    monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+    read = _storage.read_record
+    monkeypatch.setattr(_storage, "_cache", _storage._Cache())
 
-    def noted(path, facts):
+    def noted(path):
+        found = read(path)
         names.append(path.stem)
-        return read(path, facts)
+        return found
 
-    monkeypatch.setattr(_reader, "_read_plain", noted)
+    monkeypatch.setattr(_storage, "read_record", noted)
     return names
 
 
@@ -186,20 +192,22 @@ def test_a_changed_file_is_parsed_again(archive, make_task, reads):
     archive.append(make_task(id="one"))
     file = archive.path / "tasks" / "one.joblib"
     before = archive["one"]
-    file.write_bytes(_storage.dump(joblib.load(file) | {"created": "2000-01-01T00:00:00+00:00"}))
+    file.write_bytes(dumps_plain(joblib.load(file) | {"created": "2000-01-01T00:00:00+00:00"}))
     os.utime(file, ns=(0, 0))
     assert archive["one"].created == "2000-01-01T00:00:00+00:00" != before.created
     assert reads == ["one", "one"]
 
 
-@pytest.mark.parametrize(("limit", "value"), [("CACHED_RECORDS", 2), ("CACHED_BYTES", 1500)])
+@pytest.mark.parametrize(
+    ("limit", "value"), [("MAX_CACHED_RECORDS", 2), ("MAX_CACHED_BYTES", 1500)]
+)
 def test_the_memory_is_bounded(archive, make_task, reads, monkeypatch, limit, value):
-    monkeypatch.setattr(_reader, limit, value)
+    monkeypatch.setattr(_storage, limit, value)
     for id in "abcde":
         archive.append(make_task(id=id))
     assert len(list(archive)) == 5
-    assert 1 <= len(_reader._cache.tasks) <= 2
-    assert _reader._cache.n_bytes == sum(key[1] for key in _reader._cache.tasks)
+    assert 1 <= len(_storage._cache.tasks) <= 2
+    assert _storage._cache.n_bytes == sum(key[1] for key in _storage._cache.tasks)
 
 
 # -- many writers --------------------------------------------------------------------------------
@@ -226,7 +234,8 @@ def append_with_a_clock(archive, make_task, n, hours, barrier):
 def test_sixteen_writers_whose_clocks_disagree(archive, make_task):
     barrier = multiprocessing.get_context("fork").Barrier(16)
     writers = [
-        start(append_with_a_clock, archive, make_task, 50, hours, barrier) for hours in range(-80, 80, 10)
+        start(append_with_a_clock, archive, make_task, 50, hours, barrier)
+        for hours in range(-80, 80, 10)
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")

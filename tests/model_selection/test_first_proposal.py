@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile, suggest
-from sktransfer.archive import _index, _reader
+from sktransfer.archive import _index, _storage
 from sktransfer.dataset import _sketch
 from sktransfer.surrogates import DistBLR, DistGP
 
@@ -38,9 +38,9 @@ def archive(tmp_path, monkeypatch):
 @pytest.fixture
 def opened(monkeypatch):
     """Names of the records that were read from the disk since the list was cleared."""
-    names, read = [], _reader._read_plain
+    names, read = [], _storage.read_record
     monkeypatch.setattr(
-        _reader, "_read_plain", lambda path, facts: names.append(path.stem) or read(path, facts)
+        _storage, "read_record", lambda path: (read(path), names.append(path.stem))[0]
     )
     return names
 
@@ -48,9 +48,9 @@ def opened(monkeypatch):
 @pytest.fixture
 def new_process(monkeypatch, opened):
     def forget():
-        for cache in ("_known", "_written", "_settled", "_news"):
+        for cache in ("_known", "_written", "_settled", "_unsaved"):
             monkeypatch.setattr(_index, cache, {})
-        monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+        monkeypatch.setattr(_storage, "_cache", _storage._Cache())
         opened.clear()
 
     forget()
@@ -103,7 +103,7 @@ def test_who_shares_rows_is_refused_all_the_same(archive, new_process, opened):
     new_process()
     fitted = search(archive, SURROGATES["dist-gp"], seed=2)
     assert heard(fitted) == ["t0", "t1", "t3", "t4"]
-    assert fitted.source_tasks_[-1]["refused"] == "shares rows with these data (about 100 %)"
+    assert fitted.source_tasks_[-1]["refused"] == "shares about 100 % of its rows with these data"
     assert "t2" in opened
 
 

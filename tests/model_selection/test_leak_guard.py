@@ -65,7 +65,7 @@ def test_the_refusals_are_listed(tmp_path):
     second = search(tmp_path).fit(frame(X[:, ORDER]), y)
     [source] = second.source_tasks_
     assert source["id"] == first.task_id_
-    assert source["refused"] == "shares rows with these data (about 100 %)"
+    assert source["refused"] == "shares about 100 % of its rows with these data"
     third = search(Archive(tmp_path, overlap="allow")).fit(X, y)
     assert {source["refused"] for source in third.source_tasks_} == {None}
 

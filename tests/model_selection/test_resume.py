@@ -132,7 +132,7 @@ def test_an_interrupted_search_is_taken_up(tmp_path, case, killed, monkeypatch):
     record = Archive(tmp_path)[resumed.task_id_]
     assert record.complete and len(record.trials) == n
     assert [t.params for t in record.trials[:3]] == [t.params for t in task.trials]
-    sources = Archive(tmp_path).select().tasks
+    sources = Archive(tmp_path).select().used
     assert [source.id for source in sources] == [resumed.task_id_]  # no trial counts twice
 
 
@@ -147,7 +147,7 @@ def test_a_larger_budget_goes_on_from_a_search_that_ended(tmp_path, case):
     assert longer.task_id_ != short.task_id_
     assert len(Archive(tmp_path)) == 2  # a record never changes
     longest = quiet(search(tmp_path, n_iter=10, resume=True, **params))
-    assert [task.id for task in Archive(tmp_path).select().tasks] == [longest.task_id_]
+    assert [task.id for task in Archive(tmp_path).select().used] == [longest.task_id_]
 
 
 def test_with_workers(tmp_path):
@@ -522,7 +522,7 @@ def test_a_readonly_archive_can_be_resumed_from(tmp_path):
 @pytest.fixture
 def small_files(monkeypatch):
     """As if a few hundred numbers were as many as a file may hold."""
-    monkeypatch.setattr("sktransfer.archive._reader.MAX_NUMBERS", 400)
+    monkeypatch.setattr("sktransfer.archive._plain_pickle.MAX_NUMBERS", 400)
     monkeypatch.setattr("sktransfer.archive._journal.MAX_VALUES", 1600)
 
 

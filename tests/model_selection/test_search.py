@@ -748,7 +748,7 @@ def test_damaged_records_and_journals_cost_a_warning_and_no_search(tmp_path):
                 warnings.simplefilter("ignore")
                 made = search(archive=Archive(tmp_path, readonly=True), n_iter=2, cv=2, resume=True)
                 made.set_params(surrogate="warm-start", refit=False).fit(X, y)
-                read = {trial.score for each in Archive(tmp_path).select().tasks for trial in each.trials}
+                read = {trial.score for each in Archive(tmp_path).select().used for trial in each.trials}
             assert np.isfinite(scores(made)).all()
             assert read <= {trial.score for trial in task.trials}
         file.write_bytes(sound)

@@ -201,7 +201,7 @@ def test_the_search_uses_the_kept_model_too(archive, trainings):
 
 def test_a_spoilt_model_is_trained_anew(archive, trainings):
     ask(archive)
-    [file] = (archive._tasks_directory().parent / "models").glob("*.npz")
+    [file] = (archive._directory() / "models").glob("*.npz")
     file.write_bytes(file.read_bytes()[:200])
     ask(archive)
     assert trainings == [False, False]

@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
+from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, profile, suggest_space
-from sktransfer.archive._starter import pack
 from sktransfer.model_selection._suggest_space import _serves
 
 BRANCHES = [
@@ -76,7 +76,7 @@ def task_of(seed, scaled):
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("starter")
-    pack([task_of(seed, scaled) for seed in range(4) for scaled in (False, True)], folder)
+    pack_starter([task_of(seed, scaled) for seed in range(4) for scaled in (False, True)], folder)
     return folder
 
 
@@ -158,7 +158,7 @@ def test_a_class_is_no_estimator():
 def test_where_nothing_matters_something_is_searched(starter):
     task = task_of(0, scaled=False)
     flat = [(trial.params, 0.5) for trial in task.trials]
-    pack([Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter)
+    pack_starter([Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter)
     assert suggest_space(SVC())
 
 

@@ -26,9 +26,9 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
 from sktransfer import Space, Task
+from sktransfer.archive import select_past_tasks
 from sktransfer.archive._anonymize import redact
 from sktransfer.archive._record import task_to_record
-from sktransfer.archive._selection import select
 from sktransfer.space._projection import encode_past
 from sktransfer.space._scaling import is_scaled
 from sktransfer.utils._values import describe
@@ -92,7 +92,7 @@ def heard(space, estimator, past, trials):
     """Codes of the past's trials in a space, None if it is refused."""
     task = Task.from_trials(past, [(params, 0.5) for params in trials], id="past")
     today = Space.parse(space, estimator)
-    return encode_past(today, task)[0] if select([task], today, None, "allow").tasks else None
+    return encode_past(today, task)[0] if select_past_tasks([task], today, None, "allow").used else None
 
 
 def test_a_selectors_settings_are_not_those_of_the_classifier():
@@ -196,7 +196,8 @@ def test_a_wrapper_of_another_estimator_is_another_estimator():
     assert heard(spec, BaggingClassifier(SVC(C=3)), past, trials) is not None
     assert heard(spec, BaggingClassifier(make_pipeline(StandardScaler(), SVC())), past, trials) is not None
     today = Space.parse(spec, BaggingClassifier(DecisionTreeClassifier()))
-    [(_, reason)] = select([Task.from_trials(past, [(trials[0], 0.5)])], today, None, "allow").refused
+    tasks = [Task.from_trials(past, [(trials[0], 0.5)])]
+    [(_, reason)] = select_past_tasks(tasks, today, None, "allow").excluded
     assert reason == "another estimator: BaggingClassifier of SVC"
 
 
@@ -251,7 +252,7 @@ def test_names_of_earlier_versions():
     vote = Space.parse({"a__C": C}, VotingClassifier([("a", SVC()), ("b", SVC())]))
     task = Task.from_trials(vote, [({"a__C": 1e3}, 0.5)])
     old = replace(task, space={**task.space, "canonical": {"a__C": "SVC.C"}})
-    assert select([old], vote, None, "allow").tasks == (old,)
+    assert select_past_tasks([old], vote, None, "allow").used == (old,)
     assert encode_past(vote, old)[0].tolist() == [[1.0]]
 
 
@@ -266,7 +267,7 @@ def test_what_only_looks_like_an_estimator_ends_nothing(odd):
     bagging = Space.parse({"max_samples": [0.3, 0.6]}, BaggingClassifier(SVC()))
     task = Task.from_trials(bagging, [({"max_samples": 0.3}, 0.5)])
     task.space["fixed"]["BaggingClassifier.estimator"] = {"class": "SVC", "params": odd}
-    select([task], bagging, None, "allow")
+    select_past_tasks([task], bagging, None, "allow")
 
 
 def test_members_that_are_alike_do_not_make_a_record_long():

@@ -12,7 +12,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
 from sktransfer import Space, Task
-from sktransfer.archive._selection import select
+from sktransfer.archive import select_past_tasks
 from sktransfer.space._axes import UNKNOWN
 from sktransfer.space._projection import encode_past
 
@@ -184,7 +184,7 @@ def test_estimators_to_choose_from_keep_what_each_of_them_has_learned(turned):
         {"C": loguniform(1e-2, 1e2)}, [({"C": 0.1}, 0.7)], estimator=LogisticRegression()
     )
     for task, estimator in ((of_svc, SVC), (of_logistic, LogisticRegression)):
-        assert not select([task], space, None, "exclude").refused
+        assert not select_past_tasks([task], space, None, "exclude").excluded
         codes, kept = encode_past(space, task)
         found = space.decode(codes)
         assert len(kept) == len(task.trials)
@@ -200,7 +200,7 @@ def test_of_estimators_that_were_to_choose_from_todays_counts():
     past = Task.from_trials(CHOICE, trials, estimator=Pipeline([("clf", SVC())]))
     for estimator, row in ((LogisticRegression(), 0), (SVC(), 1)):
         space = Space.parse({"C": loguniform(1e-2, 1e2)}, estimator)
-        assert not select([past], space, None, "exclude").refused
+        assert not select_past_tasks([past], space, None, "exclude").excluded
         codes, kept = encode_past(space, past)
         assert kept.tolist() == [row]
         assert space.decode(codes[0])["C"] == pytest.approx(trials[row][0]["clf__C"])

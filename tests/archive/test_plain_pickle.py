@@ -9,8 +9,10 @@ import joblib
 import numpy as np
 import pytest
 
-from sktransfer.archive import RecordError, _reader, _storage
+from sktransfer.archive import RecordError, _plain_pickle, _storage
+from sktransfer.archive._plain_pickle import dumps_plain
 from sktransfer.archive._record import task_to_record
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.task import Task
 
 
@@ -68,7 +70,10 @@ BAD_BYTES = {  # name -> the content of the file, and what is said about it
     "list in itself": (START + b"]\x94h\x00a.", TEXT),
     "list in two places": (START + b"](]\x94h\x00e.", TEXT),
     "large integer": (START + b"\x8a\x0a" + b"\x01" * 10 + b".", "more than 64 bits"),
-    "very large integer": (START + b"\x8b" + (2**20).to_bytes(4, "little") + b"\x01" * 2**20 + b".", "LONG4"),
+    "very large integer": (
+        START + b"\x8b" + (2**20).to_bytes(4, "little") + b"\x01" * 2**20 + b".",
+        "LONG4",
+    ),
     "text beyond the file": (START + b"\x8d" + (2**60).to_bytes(8, "little") + b"x.", CUT),
     "frame beyond the file": (START + b"\x95" + (2**60).to_bytes(8, "little") + b"}.", CUT),
     "damaged text": (START + b"\x8c\x02\xff\xfe.", DAMAGED),
@@ -76,9 +81,21 @@ BAD_BYTES = {  # name -> the content of the file, and what is said about it
     "append to a number": (START + b"K\x01K\x02a.", DAMAGED),
     "deep list": (START + nested(100_000) + b".", "holds a list"),
     "deep record": (
-        START + b"}(" + text("format") + b"K\x01" + text("profile") + nested(100_000) + b"u.",
+        _plain_pickle._add_checksum(
+            START
+            + b"}("
+            + text("format")
+            + b"K\x01"
+            + text("profile")
+            + nested(100_000)
+            + text("checksum")
+            + b"\x94"
+            + text("blake2b:" + "0" * 32)
+            + b"\x94u."
+        ),
         "more than 40 levels",
     ),
+    "no checksum": (pickle.dumps({"format": 1}, protocol=4), "checksum is missing"),
     "no dict": (pickle.dumps([1, 2, 3], protocol=4), "holds a list"),
     "empty dict": (pickle.dumps({}, protocol=4), "'format' is missing"),
 }
@@ -113,7 +130,7 @@ def write_harmless_compressed(file, marker):
 
 def write_cut(file, marker):
     task = Task.from_trials({"C": [1]}, [({"C": 1}, 0.5)], id=file.stem)
-    file.write_bytes(_storage.dump(task_to_record(task))[:-20])
+    file.write_bytes(dumps_plain(task_to_record(task))[:-20])
 
 
 def write_large(file, marker):
@@ -127,7 +144,7 @@ def write_directory(file, marker):
 
 def write_under_another_name(file, marker):
     task = Task.from_trials({"C": [1]}, [({"C": 1}, 0.5)], id="original")
-    file.write_bytes(_storage.dump(task_to_record(task)))
+    file.write_bytes(dumps_plain(task_to_record(task)))
 
 
 def write_pipe(file, marker):
@@ -149,7 +166,7 @@ def check_skipped(archive, make_task, name, reason=""):
     """The bad file is skipped with one warning that names it; its neighbors are read."""
     archive.append(make_task(id="a"))
     archive.append(make_task(id="z"))
-    with pytest.warns(UserWarning, match="Skipped") as caught:
+    with pytest.warns(ArchiveWarning, match="Skipped") as caught:
         ids = [task.id for task in archive]
     assert ids == ["a", "z"]
     assert len(caught) == 1
@@ -189,23 +206,23 @@ def test_traps_do_not_go_off(archive, tasks_directory, make_task, tmp_path, writ
 def test_first_wall_alone(tmp_path, write):
     write(tmp_path / "bad", tmp_path / "marker")
     with pytest.raises(ValueError, match=r"GLOBAL|not an uncompressed"):
-        _reader._check_stream((tmp_path / "bad").read_bytes())
+        _plain_pickle._check_stream((tmp_path / "bad").read_bytes())
 
 
 @pytest.mark.parametrize("write", TRAPS)
 def test_second_wall_alone(tmp_path, monkeypatch, write):
     """Were the stream not looked through, the unpickler would still refuse."""
-    monkeypatch.setattr(_reader, "_check_stream", lambda data: None)
+    monkeypatch.setattr(_plain_pickle, "_check_stream", lambda data: None)
     write(tmp_path / "bad", tmp_path / "marker")
     with pytest.raises(ValueError, match="damaged"):
-        _reader.loads_plain((tmp_path / "bad").read_bytes())
+        _plain_pickle.loads_plain((tmp_path / "bad").read_bytes())
     assert not (tmp_path / "marker").exists()
 
 
 def test_second_wall_refuses_persistent_ids():
     data, _ = BAD_BYTES["persistent id"]
     with pytest.raises(pickle.UnpicklingError, match="no persistent id"):
-        _reader._PlainUnpickler(io.BytesIO(data)).load()
+        _plain_pickle._PlainUnpickler(io.BytesIO(data)).load()
 
 
 BOMBS = ["memo bomb", "text beyond the file", "frame beyond the file", "very large integer"]
@@ -216,7 +233,7 @@ def test_bombs_take_no_memory(name):
     tracemalloc.start()
     try:
         with pytest.raises(ValueError):
-            _reader.loads_plain(BAD_BYTES[name][0])
+            _plain_pickle.loads_plain(BAD_BYTES[name][0])
         assert tracemalloc.get_traced_memory()[1] < 2**20
     finally:
         tracemalloc.stop()
@@ -224,17 +241,17 @@ def test_bombs_take_no_memory(name):
 
 def test_large_files_are_not_read(archive, tasks_directory, monkeypatch):
     write_large(tasks_directory / "bad.joblib", None)
-    monkeypatch.setattr(_reader, "loads_plain", lambda data: pytest.fail("it was read"))
+    monkeypatch.setattr(_storage, "loads_plain", lambda data, **_: pytest.fail("it was read"))
     with pytest.raises(RecordError, match="larger than 16 MiB"):
         archive["bad"]
 
 
 def test_number_of_operations_is_bounded(monkeypatch):
     data = pickle.dumps([[] for _ in range(100)], protocol=4)
-    assert _reader.loads_plain(data) == [[]] * 100
-    monkeypatch.setattr(_reader, "MAX_STEPS", 100)
+    assert _plain_pickle.loads_plain(data) == [[]] * 100
+    monkeypatch.setattr(_plain_pickle, "MAX_STEPS", 100)
     with pytest.raises(ValueError, match="more than 100 operations"):
-        _reader.loads_plain(data)
+        _plain_pickle.loads_plain(data)
 
 
 def test_numbers_are_looked_through_in_bulk(monkeypatch):
@@ -242,8 +259,8 @@ def test_numbers_are_looked_through_in_bulk(monkeypatch):
     rng = np.random.default_rng(0)
     hashes = rng.integers(2**62, 2**64, 50_000, dtype=np.uint64).tolist()
     data = {"sketch": rng.random(50_000).tolist(), "hashes": hashes}
-    monkeypatch.setattr(_reader, "MAX_STEPS", 1000)
-    assert _reader.loads_plain(_storage.dump(data)) == data
+    monkeypatch.setattr(_plain_pickle, "MAX_STEPS", 1000)
+    assert _plain_pickle.loads_plain(dumps_plain(data)) == data
 
 
 NUMBERS = {
@@ -263,7 +280,7 @@ def test_what_is_in_a_number_is_no_operation(name, operation):
     code, width = NUMBERS[name]
     number = code + (operation * 9)[: width - 1] + b"\x01"
     for numbers in (number * 3, number + b"]\x94" + number, number + b"e]\x94(" + number):
-        _reader._check_stream(START + b"]\x94(" + numbers + b"e.")
+        _plain_pickle._check_stream(START + b"]\x94(" + numbers + b"e.")
 
 
 @pytest.mark.parametrize("before", [b"", b"]\x94", b"}\x94", text("x") + b"\x94]\x94K\x01"])
@@ -271,25 +288,27 @@ def test_a_container_in_the_midst_of_numbers_is_not_used_again(before):
     containers = before.count(b"\x94")
     data = START + b"(" + before + b"K\x01]\x94K\x02h" + bytes([containers]) + b"K\x03e."
     with pytest.raises(ValueError, match="other than an earlier text"):
-        _reader._check_stream(data)
+        _plain_pickle._check_stream(data)
 
 
 def test_unreadable_file(archive, make_task, monkeypatch):
     archive.append(make_task(id="one"))
-    monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+    monkeypatch.setattr(_storage, "_cache", _storage._Cache())
 
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(_reader, "_read_plain", refuse)
-    with pytest.warns(UserWarning, match=r"one\.joblib: it cannot be read \(Permission denied\)"):
+    monkeypatch.setattr("pathlib.Path.open", refuse)
+    with pytest.warns(
+        ArchiveWarning, match=r"one\.joblib: it cannot be read \(Permission denied\)"
+    ):
         assert list(archive) == []
 
 
 def test_a_bad_file_is_not_remembered(archive, tasks_directory):
     """Nor does it stand in for the good one that replaces it."""
     (tasks_directory / "one.joblib").write_bytes(b"nonsense")
-    with pytest.warns(UserWarning, match=r"one\.joblib"):
+    with pytest.warns(ArchiveWarning, match=r"one\.joblib"):
         assert list(archive) == []
     (tasks_directory / "one.joblib").unlink()
     archive.append(Task.from_trials({"C": [1]}, [({"C": 1}, 0.5)], id="one"))
