@@ -32,12 +32,12 @@ def read(data):
         return None
 
 
-def test_each_truncation_is_noticed(sealed):
+def test_reader_notices_every_truncation(sealed):
     assert read(sealed).id == "one"
     assert [n for n in range(len(sealed)) if read(sealed[:n]) is not None] == []
 
 
-def test_each_byte_counts(sealed):
+def test_reader_notices_change_of_any_byte(sealed):
     """A change at any place is noticed: also in the checksum, and in the name of its field."""
     for place in range(len(sealed)):
         changed = bytearray(sealed)
@@ -45,12 +45,12 @@ def test_each_byte_counts(sealed):
         assert read(bytes(changed)) is None, place
 
 
-def test_a_record_that_lost_its_checksum(sealed):
+def test_reader_notices_damaged_checksum_field(sealed):
     """Name and value of the field damaged at once: it must not pass for one that never had any."""
     assert read(sealed.replace(b"checksum", b"chocksum").replace(b"blake2b:", b"blaze2b:")) is None
 
 
-def test_2000_random_changes(sealed):
+def test_reader_notices_2000_random_changes(sealed):
     rng = np.random.default_rng(0)
     for _ in range(2000):
         changed = bytearray(sealed)
@@ -60,7 +60,7 @@ def test_2000_random_changes(sealed):
             assert read(bytes(changed)) is None
 
 
-def test_neighbors_of_damaged_records_are_read(archive, tasks_directory, make_task, sealed):
+def test_damage_affects_one_record_only(archive, tasks_directory, make_task, sealed):
     archive.append(make_task(id="a"))
     archive.append(make_task(id="z"))
     rng = np.random.default_rng(1)
@@ -73,7 +73,7 @@ def test_neighbors_of_damaged_records_are_read(archive, tasks_directory, make_ta
         assert len(caught) == 1
 
 
-def test_edited_by_hand(archive, make_task):
+def test_reader_refuses_record_edited_by_hand(archive, make_task):
     archive.append(make_task(id="one"))
     file = archive.path / "tasks" / "one.joblib"
     record = joblib.load(file)
@@ -85,7 +85,7 @@ def test_edited_by_hand(archive, make_task):
         archive["one"]
 
 
-def test_a_newer_format_may_be_sealed_in_another_way(archive, tasks_directory, make_task):
+def test_newer_format_may_have_other_checksum(archive, tasks_directory, make_task):
     """It is called newer, not damaged, and so `verify` does not move it."""
     record = {**task_to_record(make_task(id="new")), "format": 99, "checksum": "sha3:00"}
     joblib.dump(record, tasks_directory / "new.joblib")
@@ -105,7 +105,7 @@ def test_reader_refuses_record_without_checksum(archive, tasks_directory, make_t
 @pytest.mark.parametrize(
     "record", [{}, {"checksum": "mine"}, {"a": "checksum"}, {str(n): n for n in range(1000)}]
 )
-def test_any_dict_can_be_sealed(record):
+def test_dumps_plain_adds_checksum_to_any_dict(record):
     loaded = _plain_pickle.loads_plain(dumps_plain(record))
     assert loaded == {
         key: value for key, value in record.items() if key != _plain_pickle.CHECKSUM_FIELD
@@ -115,7 +115,7 @@ def test_any_dict_can_be_sealed(record):
 # -- while running -------------------------------------------------------------------------------
 
 
-def test_full_disk(archive, make_task, monkeypatch):
+def test_full_disk_costs_only_the_new_record(archive, make_task, monkeypatch):
     """The half of a record that was written is cleaned up, and the earlier ones are untouched."""
     archive.append(make_task(id="one"))
     before = (archive.path / "tasks" / "one.joblib").read_bytes()
@@ -132,7 +132,7 @@ def test_full_disk(archive, make_task, monkeypatch):
     assert archive.append(make_task(id="two")) == "two"
 
 
-def test_directory_removed_while_reading(archive, make_task):
+def test_archive_survives_removal_of_directory_while_reading(archive, make_task):
     for id in "abc":
         archive.append(make_task(id=id))
     reading = iter(archive)
@@ -152,7 +152,7 @@ def test_directory_removed_while_reading(archive, make_task):
     not hasattr(os, "symlink") or os.name == "nt", reason="links need a right on Windows"
 )
 @pytest.mark.parametrize("folder", ["tasks", "models", "damaged"])
-def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder):
+def test_archive_writes_nothing_through_link(archive, make_task, tmp_path, folder):
     outside = tmp_path / "outside"
     outside.mkdir()
     archive.path.mkdir()
@@ -169,13 +169,13 @@ def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder)
     assert list(outside.iterdir()) == []
 
 
-def test_reopened(archive, make_task):
+def test_second_archive_object_reads_the_same(archive, make_task):
     """A second object on the directory sees the same."""
     archive.append(make_task(id="one"))
     assert list(Archive(str(archive.path))) == list(archive)
 
 
-def test_sizes_around_a_frame_of_pickle():
+def test_checksum_works_at_frame_borders_of_pickle():
     """pickle begins a new frame after 64 KiB, which may fall between the checksum's name and its value."""
     for size in range(65_440, 65_560):
         data = dumps_plain({"text": "x" * size})
@@ -187,7 +187,7 @@ def test_sizes_around_a_frame_of_pickle():
         assert _plain_pickle.loads_plain(parts)["c"] == 1
 
 
-def test_a_record_damaged_after_it_was_listed(tmp_path, make_task):
+def test_loaded_skips_record_damaged_since_selection(tmp_path, make_task):
     """It is said, and the search goes on."""
     archive = Archive(tmp_path / "past")
     archive.append(make_task(id="one", estimator=SVC()))
@@ -201,7 +201,7 @@ def test_a_record_damaged_after_it_was_listed(tmp_path, make_task):
         assert [task.id for task in selection.loaded().used] == ["two"]
 
 
-def test_append_does_not_depend_on_the_index(archive, make_task, monkeypatch):
+def test_append_works_if_index_fails(archive, make_task, monkeypatch):
     monkeypatch.setattr("sktransfer.archive._archive.add_entry", lambda *_: 1 / 0)
     assert archive.append(make_task(id="one")) == "one"
 
@@ -221,7 +221,7 @@ def test_verify_does_not_move_files_that_cannot_be_read_now(archive, make_task, 
     assert not archive.verify()
 
 
-def test_journals_that_cannot_be_listed_hide_no_record(archive, make_task, monkeypatch):
+def test_unreadable_journals_folder_hides_no_record(archive, make_task, monkeypatch):
     listdir = os.listdir
 
     def refused(folder):

@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ def opened(monkeypatch):
     return names
 
 
-def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch):
+def test_append_of_many_records_writes_index(archive, make_task, monkeypatch):
     for n in range(7):
         archive.append(make_task(id=f"svc-{n}", estimator=SVC()))
     parts = list((archive.path / "index").iterdir())
@@ -84,7 +85,7 @@ def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch)
     assert names == [], "those without a profile cannot share rows"
 
 
-def test_a_folder_that_did_not_change_is_not_listed_again(mixed, make_task, monkeypatch):
+def test_select_does_not_list_unchanged_folder(mixed, make_task, monkeypatch):
     long_ago = 10**18
     os.utime(mixed.path / "tasks", ns=(long_ago, long_ago))
     before = mixed.select(SPACE)
@@ -95,7 +96,7 @@ def test_a_folder_that_did_not_change_is_not_listed_again(mixed, make_task, monk
     assert len(mixed.select(SPACE).used) == len(before.used) + 1
 
 
-def test_bad_files_are_named_each_time(mixed):
+def test_select_warns_of_invalid_file_each_time(mixed):
     (mixed.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
     os.utime(mixed.path / "tasks", ns=(10**18, 10**18))
     for _ in range(2):
@@ -103,7 +104,7 @@ def test_bad_files_are_named_each_time(mixed):
             mixed.select(SPACE)
 
 
-def test_a_record_that_was_just_written_need_not_be_read(archive, make_task, monkeypatch):
+def test_select_does_not_read_record_just_written(archive, make_task, monkeypatch):
     archive.select(SPACE)
     names = opened(monkeypatch)
     archive.append(make_task(id="new", estimator=SVC()))
@@ -111,7 +112,7 @@ def test_a_record_that_was_just_written_need_not_be_read(archive, make_task, mon
     assert names == []
 
 
-def test_what_is_selected_does_not_depend_on_it(mixed, monkeypatch):
+def test_selection_is_the_same_with_and_without_index(mixed, monkeypatch):
     for today in (None, profile([[1.0], [2.0], [3.0]])):
         without = mixed.select(SPACE, today)
         assert (mixed.path / "index" / "entries.joblib").exists()
@@ -124,7 +125,7 @@ def test_what_is_selected_does_not_depend_on_it(mixed, monkeypatch):
         }
 
 
-def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
+def test_select_reads_no_unrelated_record(mixed, monkeypatch):
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
     names = opened(monkeypatch)
@@ -136,7 +137,7 @@ def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
     assert names == ["ridge-2"]
 
 
-def test_only_what_may_share_rows_is_opened(mixed, make_task, monkeypatch):
+def test_select_reads_only_records_that_may_share_rows(mixed, make_task, monkeypatch):
     mixed.append(make_task(id="other", estimator=SVC(), profile=profile([[1.0], [2.0]])))
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
@@ -173,7 +174,7 @@ TODAY = SEEN | {
 
 
 @pytest.mark.parametrize("overlap", ["exclude", "allow", 0.0, 0.3, 1.0])
-def test_the_guard_is_the_same_whether_records_are_opened_or_not(
+def test_overlap_rule_is_the_same_with_and_without_row_hashes(
     archive, make_task, monkeypatch, overlap
 ):
     for n, seen in enumerate(SEEN.values()):
@@ -201,7 +202,7 @@ def test_the_guard_is_the_same_whether_records_are_opened_or_not(
     "damage",
     [{"n_distinct": "many"}, {"fingerprint": []}, {"fingerprint": ["a"]}, {"enclosing": [1]}],
 )
-def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkeypatch, damage):
+def test_select_excludes_incomparable_profile(archive, make_task, monkeypatch, damage):
     seen = profile([[7.0], [8.0]]).to_dict()
     for n in range(3):
         archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen | damage))
@@ -211,7 +212,7 @@ def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkey
     assert len(selection.excluded) == 3
 
 
-def test_of_very_many_records_the_older_ones_are_opened(mixed, monkeypatch):
+def test_index_keeps_hashes_of_newest_records(mixed, monkeypatch):
     today = profile([[1.0], [2.0]])
     mixed.select(SPACE, today)
     [size] = {
@@ -231,9 +232,7 @@ def test_of_very_many_records_the_older_ones_are_opened(mixed, monkeypatch):
     assert (mixed.path / "index" / "entries.joblib").stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_what_writers_left_out_is_learned_by_the_first_reader_who_asks(
-    archive, make_task, monkeypatch
-):
+def test_first_reader_adds_row_hashes(archive, make_task, monkeypatch):
     for n in range(6):
         archive.append(make_task(id=f"svc-{n}", estimator=SVC(), profile=profile([[7.0], [8.0]])))
     names = opened(monkeypatch)
@@ -244,7 +243,7 @@ def test_what_writers_left_out_is_learned_by_the_first_reader_who_asks(
         assert len(names) == expected
 
 
-def test_a_damaged_record_is_left_out_where_it_is_needed(mixed, monkeypatch):
+def test_select_skips_damaged_record_when_it_is_read(mixed, monkeypatch):
     """Not even its size and time tell."""
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     file = mixed.path / "tasks" / "svc-1.joblib"
@@ -257,7 +256,7 @@ def test_a_damaged_record_is_left_out_where_it_is_needed(mixed, monkeypatch):
             assert [task.id for task in mixed.select(SPACE, profile(today)).loaded().used] == heard
 
 
-def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
+def test_select_reads_changed_record_again(mixed, make_task, monkeypatch):
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
     mixed.remove("svc-1")
@@ -269,7 +268,7 @@ def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
     assert set(names) == {"svc-1"}
 
 
-def test_new_changed_and_removed_records(mixed, make_task, monkeypatch):
+def test_select_follows_new_changed_and_removed_records(mixed, make_task, monkeypatch):
     mixed.select(SPACE)
     forget(monkeypatch)
     mixed.remove("svc-0")
@@ -280,18 +279,18 @@ def test_new_changed_and_removed_records(mixed, make_task, monkeypatch):
     assert [task.id for task in mixed.select(SPACE).used] == ["new", "svc-2"]
 
 
-def test_small_archives_have_none(archive, make_task):
+def test_small_archive_has_no_index(archive, make_task):
     archive.append(make_task())
     archive.select()
     assert not (archive.path / "index").exists()
 
 
-def test_readonly_writes_none(mixed):
+def test_readonly_archive_writes_no_index(mixed):
     Archive(mixed.path, readonly=True).select()
     assert not (mixed.path / "index").exists()
 
 
-def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
+def test_damaged_index_does_not_change_selection(mixed, monkeypatch):
     expected = mixed.select(SPACE)
     file = mixed.path / "index" / "entries.joblib"
     data = file.read_bytes()
@@ -303,7 +302,7 @@ def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
             assert mixed.select(SPACE) == expected
 
 
-def test_stored_task_is_a_task(mixed):
+def test_lazy_task_equals_task(mixed):
     (stored, *_) = mixed.select(SPACE).used
     whole = mixed[stored.id]
     assert type(stored) is LazyTask
@@ -315,8 +314,14 @@ def test_stored_task_is_a_task(mixed):
         assert identity(task_to_record(again)) == identity(task_to_record(whole))
 
 
-def test_a_stored_task_whose_file_went(mixed):
+def test_lazy_task_raises_if_file_was_removed(mixed):
     (stored, *_) = mixed.select(SPACE).used
     mixed.remove(stored)
     with pytest.raises(RecordError, match="removed since"):
         stored.trials  # noqa: B018
+
+
+def test_dataclasses_replace_works_on_selected_task(archive, make_task):
+    archive.append(make_task(id="one"))
+    (task,) = archive.select().used
+    assert replace(task, id="two").trials == task.trials

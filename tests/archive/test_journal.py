@@ -51,7 +51,7 @@ def killed(archive):
     return path
 
 
-def test_round_trip(archive):
+def test_read_journal_returns_trials_and_folds(archive):
     task, at_work = read_journal(begun(archive, profile=profile([[1.0], [2.0], [3.0]])).path)
     assert at_work
     assert list(task.trials) == TRIALS
@@ -60,12 +60,12 @@ def test_round_trip(archive):
     assert task.profile["n_rows"] == 3
 
 
-def test_nothing_is_written_before_the_first_candidate(archive):
+def test_journal_writes_nothing_before_first_candidate(archive):
     begun(archive, n=0)
     assert not archive.path.exists()
 
 
-def test_what_a_killed_fit_left_counts(archive, killed, make_task):
+def test_archive_includes_killed_search(archive, killed, make_task):
     archive.append(make_task(id="after"))
     archive.append(make_task(id="zero"))
     assert [task.id for task in archive] == ["after", "begun", "zero"]
@@ -73,13 +73,13 @@ def test_what_a_killed_fit_left_counts(archive, killed, make_task):
     assert len(archive) == 2  # records
 
 
-def test_what_is_still_going_on_does_not(archive):
+def test_archive_leaves_out_running_search(archive):
     begun(archive)
     assert list(archive) == []
     assert [task.id for task in archive.journals.tasks()] == ["begun"]
 
 
-def test_nothing_counts_twice(archive, killed):
+def test_archive_prefers_record_to_journal(archive, killed):
     archive.append(Task.from_trials({"C": [0.0, 10.0]}, TRIALS[:3], id="begun"))
     assert [len(task.trials) for task in archive] == [3]
 
@@ -95,13 +95,13 @@ def test_nothing_counts_twice(archive, killed):
         ({"started": "another boot/1"}, False),
     ],
 )
-def test_who_is_at_work(change, at_work):
+def test_is_running_compares_process(change, at_work):
     writer = _journal._describe_process(os.getpid()) | change
     assert _journal._is_running(writer) is at_work
     assert not _journal._is_running(None)
 
 
-def test_a_process_that_lives_and_one_that_does_not(archive):
+def test_archive_includes_search_after_its_process_ends(archive):
     script = """
         import sys
         from sktransfer import Archive
@@ -135,7 +135,7 @@ def sound_trials(path, originals):
     return len(task.trials)
 
 
-def test_cut_off_at_each_byte(killed):
+def test_truncated_journal_keeps_complete_lines(killed):
     data = killed.read_bytes()
     ends = [i for i, byte in enumerate(data) if byte == 10][1::2]
     assert len(ends) == N + 2
@@ -145,7 +145,7 @@ def test_cut_off_at_each_byte(killed):
         assert sound_trials(killed, TRIALS) == (max(0, whole - 2) if whole else None)
 
 
-def test_damage_costs_one_line(killed):
+def test_damaged_byte_costs_one_line(killed):
     data, generator = killed.read_bytes(), random.Random(0)
     trials_begin = data.index(b'{"n":')
     for _ in range(2000):
@@ -156,7 +156,7 @@ def test_damage_costs_one_line(killed):
         assert left is not None and left >= (N if position < trials_begin - 20 else N - 1)
 
 
-def test_much_damage_gives_sound_trials_or_an_error(killed):
+def test_heavy_damage_gives_valid_trials_or_error(killed):
     data, generator = killed.read_bytes(), random.Random(1)
     for _ in range(300):
         damaged = bytearray(data)
@@ -176,7 +176,7 @@ def test_much_damage_gives_sound_trials_or_an_error(killed):
         ([[]], "header is damaged"),
     ],
 )
-def test_sound_lines_that_are_no_journal(archive, killed, payloads, words):
+def test_read_journal_refuses_other_lines(archive, killed, payloads, words):
     killed.write_bytes(b"".join(map(_journal._make_line, payloads)))
     with pytest.raises(RecordError, match=words):
         read_journal(killed)
@@ -184,7 +184,7 @@ def test_sound_lines_that_are_no_journal(archive, killed, payloads, words):
         assert list(archive) == []
 
 
-def test_a_newer_format_is_said(killed):
+def test_read_journal_refuses_newer_format(killed):
     killed.write_bytes(_journal._make_line({"journal": 2, "task": {}}))
     with pytest.raises(NewerFormatError):
         read_journal(killed)
@@ -193,13 +193,13 @@ def test_a_newer_format_is_said(killed):
 @pytest.mark.parametrize(
     "text", [b"[" * 10**5, b'{"n":' + b"1" * 10**5 + b"}", b"nonsense", b"\xff\xfe"]
 )
-def test_lines_that_are_hard_to_read(killed, text):
+def test_read_journal_ignores_hostile_lines(killed, text):
     line = _journal._checksum(text) + b" " + text + b"\n"
     killed.write_bytes(line + killed.read_bytes())
     assert sound_trials(killed, TRIALS) == N
 
 
-def test_a_file_that_would_take_much_memory(killed, monkeypatch):
+def test_read_journal_refuses_large_files(killed, monkeypatch):
     text = b"[" + b"[]," * _journal.MAX_VALUES + b"[]]"
     killed.write_bytes(_journal._checksum(text) + b" " + text + b"\n")
     with pytest.raises(RecordError, match="values"):
@@ -218,7 +218,7 @@ def test_a_file_that_would_take_much_memory(killed, monkeypatch):
     ],
     ids=["one text", "dicts", "numbers"],
 )
-def test_as_much_memory_as_the_bounds_allow(killed, text):
+def test_read_journal_stays_within_memory_bound(killed, text):
     killed.write_bytes(_journal._checksum(text) + b" " + text + b"\n")
     tracemalloc.start()
     with pytest.raises(RecordError, match="header"):
@@ -228,7 +228,7 @@ def test_as_much_memory_as_the_bounds_allow(killed, text):
     assert peak < 100 * 2**20
 
 
-def test_links(archive, killed, tmp_path):
+def test_journals_are_not_read_or_written_through_links(archive, killed, tmp_path):
     """Neither is a journal read that lies elsewhere, nor one written where a link leads."""
     elsewhere = killed.rename(tmp_path / "elsewhere.jsonl")
     killed.symlink_to(elsewhere)
@@ -243,7 +243,7 @@ def test_links(archive, killed, tmp_path):
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_what_a_killed_fit_left_is_a_task_like_any(archive, killed, tmp_path):
+def test_killed_search_can_be_merged_exported_and_pruned(archive, killed, tmp_path):
     assert len(archive["begun"].trials) == N
     other = Archive(tmp_path / "other")
     assert other.merge(archive).added == ("begun",)
@@ -257,27 +257,27 @@ def test_what_a_killed_fit_left_is_a_task_like_any(archive, killed, tmp_path):
         archive.remove("begun")
 
 
-def test_remove_takes_the_journal_with_the_record(archive, killed):
+def test_remove_deletes_journal_with_record(archive, killed):
     archive.append(archive["begun"])
     archive.remove("begun")
     assert list(archive) == []
 
 
-def test_a_fit_at_work_is_not_removed(archive):
+def test_remove_keeps_running_search(archive):
     path = begun(archive).path
     with pytest.raises(KeyError):
         archive.remove("begun")
     assert path.exists()
 
 
-def test_not_a_regular_file(archive, killed):
+def test_read_journal_refuses_directory(archive, killed):
     killed.unlink()
     killed.mkdir()
     with pytest.raises(RecordError, match="regular"):
         read_journal(killed)
 
 
-def test_names_that_are_no_ids(archive, killed):
+def test_journals_ignore_names_that_are_no_ids(archive, killed):
     (killed.parent / "..x.jsonl").write_bytes(b"")
     (killed.parent / "a b.jsonl").write_bytes(b"")
     (killed.parent / "notes.txt").write_bytes(b"")
@@ -286,14 +286,14 @@ def test_names_that_are_no_ids(archive, killed):
         assert [task.id for task in archive] == ["begun"]
 
 
-def test_another_name(killed):
+def test_read_journal_refuses_other_name(killed):
     other = killed.with_name("other.jsonl")
     killed.rename(other)
     with pytest.raises(RecordError, match="not the one of its name"):
         read_journal(other)
 
 
-def test_a_removed_journal_does_not_come_back_without_its_header(archive):
+def test_sync_does_not_recreate_removed_journal(archive):
     journal = begun(archive)
     journal.path.unlink()
     journal.add(TRIALS[0], FOLDS[0])
@@ -301,7 +301,7 @@ def test_a_removed_journal_does_not_come_back_without_its_header(archive):
         journal.sync()
 
 
-def test_a_disk_that_is_full(archive, monkeypatch):
+def test_full_disk_keeps_earlier_trials(archive, monkeypatch):
     journal = begun(archive, n=2)
 
     def full(*args):
@@ -314,7 +314,7 @@ def test_a_disk_that_is_full(archive, monkeypatch):
     assert len(read_journal(journal.path)[0].trials) >= 2
 
 
-def test_discard(archive, killed):
+def test_discard_deletes_journal_of_killed_search_only(archive, killed):
     at_work = begun(archive, id="at_work").path
     for id in ("begun", "at_work", "never"):
         archive.journals.discard(id)
@@ -322,7 +322,7 @@ def test_discard(archive, killed):
     assert at_work.exists()
 
 
-def test_readonly(archive, killed):
+def test_readonly_journals_refuse_changes(archive, killed):
     with pytest.raises(PermissionError):
         Archive(archive.path, readonly=True).journals.start(Task.from_trials({"C": [1, 2]}, []))
     with pytest.raises(PermissionError):

@@ -14,16 +14,7 @@ from sktransfer.archive._plain_pickle import dumps_plain
 from sktransfer.archive._record import task_to_record
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.task import Task
-
-
-class Trap:
-    """Unpickling one makes a file."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return open, (str(self.marker), "w")
+from tests.archive.untrusted import Trap
 
 
 def text(value):
@@ -180,20 +171,20 @@ def check_skipped(archive, make_task, name, reason=""):
 
 
 @pytest.mark.parametrize(("data", "reason"), BAD_BYTES.values(), ids=BAD_BYTES)
-def test_bad_bytes(archive, tasks_directory, make_task, data, reason):
+def test_archive_skips_bad_bytes(archive, tasks_directory, make_task, data, reason):
     (tasks_directory / "bad.joblib").write_bytes(data)
     check_skipped(archive, make_task, "bad", reason)
     assert (tasks_directory / "bad.joblib").read_bytes() == data
 
 
 @pytest.mark.parametrize("write", OTHERS)
-def test_bad_files(archive, tasks_directory, make_task, write):
+def test_archive_skips_bad_files(archive, tasks_directory, make_task, write):
     write(tasks_directory / "bad.joblib", None)
     check_skipped(archive, make_task, "bad")
 
 
 @pytest.mark.parametrize("write", TRAPS)
-def test_traps_do_not_go_off(archive, tasks_directory, make_task, tmp_path, write):
+def test_reading_runs_no_code(archive, tasks_directory, make_task, tmp_path, write):
     marker = tmp_path / "marker"
     write(tasks_directory / "bad.joblib", marker)
     check_skipped(archive, make_task, "bad")
@@ -203,14 +194,14 @@ def test_traps_do_not_go_off(archive, tasks_directory, make_task, tmp_path, writ
 
 
 @pytest.mark.parametrize("write", TRAPS)
-def test_first_wall_alone(tmp_path, write):
+def test_check_of_stream_refuses_code(tmp_path, write):
     write(tmp_path / "bad", tmp_path / "marker")
     with pytest.raises(ValueError, match=r"GLOBAL|not an uncompressed"):
         _plain_pickle._check_stream((tmp_path / "bad").read_bytes())
 
 
 @pytest.mark.parametrize("write", TRAPS)
-def test_second_wall_alone(tmp_path, monkeypatch, write):
+def test_unpickler_refuses_code(tmp_path, monkeypatch, write):
     """Were the stream not looked through, the unpickler would still refuse."""
     monkeypatch.setattr(_plain_pickle, "_check_stream", lambda data: None)
     write(tmp_path / "bad", tmp_path / "marker")
@@ -219,7 +210,7 @@ def test_second_wall_alone(tmp_path, monkeypatch, write):
     assert not (tmp_path / "marker").exists()
 
 
-def test_second_wall_refuses_persistent_ids():
+def test_unpickler_refuses_persistent_ids():
     data, _ = BAD_BYTES["persistent id"]
     with pytest.raises(pickle.UnpicklingError, match="no persistent id"):
         _plain_pickle._PlainUnpickler(io.BytesIO(data)).load()
@@ -229,7 +220,7 @@ BOMBS = ["memo bomb", "text beyond the file", "frame beyond the file", "very lar
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_bombs_take_no_memory(name):
+def test_refusing_bombs_takes_no_memory(name):
     tracemalloc.start()
     try:
         with pytest.raises(ValueError):
@@ -246,7 +237,7 @@ def test_large_files_are_not_read(archive, tasks_directory, monkeypatch):
         archive["bad"]
 
 
-def test_number_of_operations_is_bounded(monkeypatch):
+def test_loads_plain_bounds_number_of_operations(monkeypatch):
     data = pickle.dumps([[] for _ in range(100)], protocol=4)
     assert _plain_pickle.loads_plain(data) == [[]] * 100
     monkeypatch.setattr(_plain_pickle, "MAX_STEPS", 100)
@@ -254,7 +245,7 @@ def test_number_of_operations_is_bounded(monkeypatch):
         _plain_pickle.loads_plain(data)
 
 
-def test_numbers_are_looked_through_in_bulk(monkeypatch):
+def test_check_of_stream_handles_numbers_in_bulk(monkeypatch):
     """A sketch is thousands of floats or hashes: one by one they would take most of the time."""
     rng = np.random.default_rng(0)
     hashes = rng.integers(2**62, 2**64, 50_000, dtype=np.uint64).tolist()
@@ -275,7 +266,7 @@ NUMBERS = {
 
 @pytest.mark.parametrize("operation", [b"h\xff", b"]\x94", b"c", b"R", b"."])
 @pytest.mark.parametrize("name", NUMBERS)
-def test_what_is_in_a_number_is_no_operation(name, operation):
+def test_bytes_inside_numbers_are_no_operations(name, operation):
     """Also at the end of a run, where nothing follows that would have to be looked through."""
     code, width = NUMBERS[name]
     number = code + (operation * 9)[: width - 1] + b"\x01"
@@ -284,14 +275,14 @@ def test_what_is_in_a_number_is_no_operation(name, operation):
 
 
 @pytest.mark.parametrize("before", [b"", b"]\x94", b"}\x94", text("x") + b"\x94]\x94K\x01"])
-def test_a_container_in_the_midst_of_numbers_is_not_used_again(before):
+def test_container_among_numbers_cannot_be_reused(before):
     containers = before.count(b"\x94")
     data = START + b"(" + before + b"K\x01]\x94K\x02h" + bytes([containers]) + b"K\x03e."
     with pytest.raises(ValueError, match="other than an earlier text"):
         _plain_pickle._check_stream(data)
 
 
-def test_unreadable_file(archive, make_task, monkeypatch):
+def test_archive_skips_unreadable_file(archive, make_task, monkeypatch):
     archive.append(make_task(id="one"))
     monkeypatch.setattr(_storage, "_cache", _storage._Cache())
 
@@ -305,7 +296,7 @@ def test_unreadable_file(archive, make_task, monkeypatch):
         assert list(archive) == []
 
 
-def test_a_bad_file_is_not_remembered(archive, tasks_directory):
+def test_bad_file_is_not_cached(archive, tasks_directory):
     """Nor does it stand in for the good one that replaces it."""
     (tasks_directory / "one.joblib").write_bytes(b"nonsense")
     with pytest.warns(ArchiveWarning, match=r"one\.joblib"):

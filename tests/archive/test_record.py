@@ -56,7 +56,7 @@ def profile_record(task, profile):
         (OrderedDict(a=np.zeros(2)), {"a": [0.0, 0.0]}),
     ],
 )
-def test_numpy_and_tuples_become_plain(make_task, value, plain):
+def test_task_to_record_converts_numpy_and_tuples(make_task, value, plain):
     made = profile_record(make_task(), {"x": value})["x"]
     assert repr(made) == repr(plain)  # tells 1, 1.0, True and numpy's numbers apart
 
@@ -85,12 +85,12 @@ def test_numpy_and_tuples_become_plain(make_task, value, plain):
         ),
     ],
 )
-def test_anything_else_is_refused_with_its_place(make_task, change, place):
+def test_task_to_record_reports_place_of_other_values(make_task, change, place):
     with pytest.raises(TypeError, match=place):
         task_to_record(replace(make_task(), **change))
 
 
-def test_depth_is_bounded_on_the_way_in(make_task):
+def test_task_to_record_bounds_depth(make_task):
     """A list that holds itself has no end."""
     endless = []
     endless.append(endless)
@@ -105,7 +105,7 @@ def wrap(depth):
     return value
 
 
-def test_depth_limit_is_one_for_both_ways(make_task):
+def test_depth_limit_is_the_same_for_reading_and_writing(make_task):
     deepest = max(d for d in range(1, 60) if _fits(make_task(), d))
     assert deepest == MAX_DEPTH - 1  # one level is the profile itself
     record = task_to_record(replace(make_task(), profile={"x": wrap(deepest)}))
@@ -122,12 +122,12 @@ def _fits(task, depth):
         return False
 
 
-def test_round_trip_keeps_nan_equal(make_task):
+def test_record_to_task_returns_equal_task_with_nan(make_task):
     task = make_task(trials=[Trial({"C": 1.0}, 0.5), Trial({"C": 10.0}, math.nan, status="failed")])
     assert record_to_task(task_to_record(task)) == task
 
 
-def test_fields_that_this_version_does_not_know_are_left_alone(make_task):
+def test_record_to_task_ignores_unknown_fields(make_task):
     task = make_task()
     record = task_to_record(task)
     record["color"] = "red"
@@ -178,7 +178,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("path", "value"), WRONG.values(), ids=WRONG)
-def test_wrong_fields(archive, tasks_directory, make_task, path, value):
+def test_record_to_task_refuses_wrong_fields(archive, tasks_directory, make_task, path, value):
     record = task_to_record(make_task(id="one"))
     assert record_to_task(record).id == "one"
     place = record
@@ -193,14 +193,14 @@ def test_wrong_fields(archive, tasks_directory, make_task, path, value):
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Task) if field.name != "resume"])
-def test_missing_fields(make_task, name):
+def test_record_to_task_refuses_missing_fields(make_task, name):
     record = task_to_record(make_task())
     del record[name]
     with pytest.raises(RecordError, match=f"'{name}' is missing"):
         record_to_task(record)
 
 
-def test_what_cannot_be_read_is_not_written(archive, make_task):
+def test_append_refuses_what_cannot_be_read(archive, make_task):
     with pytest.raises(RecordError, match="status 'ok' and the score nan"):
         archive.append(replace(make_task(), trials=(Trial({"C": 1.0}, math.nan),)))
     with pytest.raises(RecordError, match="'branches' of the space is missing"):
@@ -208,14 +208,14 @@ def test_what_cannot_be_read_is_not_written(archive, make_task):
     assert not archive.path.exists()
 
 
-def test_numbers_that_are_integers(make_task):
+def test_record_to_task_converts_integer_scores(make_task):
     record = task_to_record(make_task())
     record["trials"][0]["score"] = 1
     score = record_to_task(record).trials[0].score
     assert (type(score), score) == (float, 1.0)
 
 
-def test_newer_format(archive, tasks_directory, make_task):
+def test_archive_skips_newer_format(archive, tasks_directory, make_task):
     newer = TASK_FORMAT + 1
     data = dumps_plain({"format": newer, "everything": ["else", "is", "different"]})
     (tasks_directory / "new.joblib").write_bytes(data)
@@ -232,12 +232,12 @@ def test_newer_format(archive, tasks_directory, make_task):
     assert (tasks_directory / "new.joblib").read_bytes() == data
 
 
-def test_newer_task_is_not_written(archive, make_task):
+def test_append_refuses_newer_format(archive, make_task):
     with pytest.raises(NewerFormatError):
         archive.append(replace(make_task(), format=TASK_FORMAT + 1))
 
 
-def test_library_versions(monkeypatch):
+def test_library_versions_are_those_installed(monkeypatch):
     versions = library_versions()
     assert versions["numpy"] == np.__version__
     assert versions.keys() - {"sktransfer"} == {"python", "numpy", "scikit-learn"}
@@ -267,11 +267,11 @@ def test_library_versions(monkeypatch):
         [],
     ],
 )
-def test_packing(value):
+def test_unpack_numbers_returns_what_was_packed(value):
     assert repr(unpack_numbers(pack_numbers(value))) == repr(value)
 
 
-def test_what_is_packed():
+def test_pack_numbers_packs_long_lists_only():
     assert pack_numbers([0.5] * 16).startswith("packed:float:")
     assert pack_numbers([5] * 16).startswith("packed:int:")
     assert pack_numbers([[0.5] * 15]) == [[0.5] * 15]
@@ -280,7 +280,7 @@ def test_what_is_packed():
 @pytest.mark.parametrize(
     "text", ["packed:", "packed:object:AAAA", "packed:float:AAA=", "packed:int:?"]
 )
-def test_damaged_numbers(make_task, text):
+def test_record_to_task_refuses_damaged_numbers(make_task, text):
     record = {**task_to_record(make_task()), "profile": {"fingerprint": text}}
     with pytest.raises(RecordError, match="numbers"):
         record_to_task(record)

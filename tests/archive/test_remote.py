@@ -61,7 +61,7 @@ def place(address, name):
     return files, f"{root}/{name}"
 
 
-def test_round_trip(address, make_task):
+def test_remote_archive_returns_appended_tasks(address, make_task):
     archive = Archive(address)
     assert len(archive) == 0 and list(archive) == []
     tasks = [make_task() for _ in range(3)]
@@ -76,7 +76,7 @@ def test_round_trip(address, make_task):
     assert archive.verify() == []
 
 
-def test_another_machine_sees_it(address, make_task, tmp_path, monkeypatch):
+def test_remote_archive_is_shared_between_machines(address, make_task, tmp_path, monkeypatch):
     """That is, one with a local copy of its own; and what one removes, the other no longer has."""
     archive = Archive(address)
     archive.append(make_task(id="one"))
@@ -90,7 +90,7 @@ def test_another_machine_sees_it(address, make_task, tmp_path, monkeypatch):
         archive.remove("one")
 
 
-def test_records_are_fetched_once(address, make_task, monkeypatch):
+def test_remote_archive_fetches_records_once(address, make_task, monkeypatch):
     archive = Archive(address)
     for id in "abc":
         archive.append(make_task(id=id))
@@ -103,7 +103,7 @@ def test_records_are_fetched_once(address, make_task, monkeypatch):
     assert len(list(archive)) == 3
 
 
-def test_strangers_files(address, make_task):
+def test_remote_archive_skips_bad_files(address, make_task):
     """They come through the same reader; and a name that is none for a disk is not fetched."""
     archive = Archive(address)
     archive.append(make_task(id="good"))
@@ -120,7 +120,7 @@ def test_strangers_files(address, make_task):
     assert archive.verify() == []
 
 
-def test_merge_and_export(address, archive, make_task, tmp_path):
+def test_remote_archive_merges_exports_and_imports(address, archive, make_task, tmp_path):
     archive.append(make_task(id="one"))
     remote = Archive(address)
     assert remote.merge(archive).added == ("one",)
@@ -130,14 +130,14 @@ def test_merge_and_export(address, archive, make_task, tmp_path):
     assert remote.import_(tmp_path / "a.zip").added == ("one",)
 
 
-def test_export_on_a_machine_that_has_no_copy_yet(make_task, tmp_path):
+def test_export_works_without_local_copy(make_task, tmp_path):
     address = f"memory://{uuid.uuid4().hex}"
     Archive(address).append(make_task(id="one"))
     shutil.rmtree(_storage.archive_directory(address))
     assert Archive(address).export(tmp_path / "a.zip") == 1
 
 
-def test_damaged_copy(make_task):
+def test_verify_replaces_damaged_copy(make_task):
     """The copy is disposable: verify fetches everything anew."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
@@ -147,7 +147,7 @@ def test_damaged_copy(make_task):
     assert archive["one"].id == "one"
 
 
-def test_out_of_reach(make_task, monkeypatch):
+def test_archive_out_of_reach_uses_copy(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
 
@@ -160,7 +160,7 @@ def test_out_of_reach(make_task, monkeypatch):
     assert len(caught) == 1
 
 
-def test_verify_out_of_reach_keeps_the_copy(make_task, monkeypatch):
+def test_verify_out_of_reach_keeps_copy(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     with monkeypatch.context() as patch:
@@ -171,7 +171,7 @@ def test_verify_out_of_reach_keeps_the_copy(make_task, monkeypatch):
             assert [task.id for task in archive] == ["one"]
 
 
-def test_cannot_be_written(make_task, monkeypatch):
+def test_append_raises_if_address_cannot_be_written(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
 
     def full(*_, **__):
@@ -201,7 +201,7 @@ def failing(error):
     return fail
 
 
-def test_what_cannot_be_fetched_is_told_and_not_overwritten(elsewhere, make_task, monkeypatch):
+def test_append_keeps_record_that_cannot_be_fetched(elsewhere, make_task, monkeypatch):
     files, file = place(elsewhere.path, "tasks/first.joblib")
     before = files.cat_file(file)
     with monkeypatch.context() as patch:
@@ -220,7 +220,7 @@ def test_what_cannot_be_fetched_is_told_and_not_overwritten(elsewhere, make_task
     assert elsewhere["first"].id == "first"
 
 
-def test_without_a_list_nothing_is_overwritten(elsewhere, make_task, monkeypatch):
+def test_append_keeps_record_that_cannot_be_listed(elsewhere, make_task, monkeypatch):
     files, file = place(elsewhere.path, "tasks/first.joblib")
     before = files.cat_file(file)
     monkeypatch.setattr(RemoteStorage, "_sizes", failing(TimeoutError("slow")))
@@ -232,7 +232,7 @@ def test_without_a_list_nothing_is_overwritten(elsewhere, make_task, monkeypatch
     assert files.cat_file(file) == before
 
 
-def test_a_file_system_that_fails_as_it_connects(make_task, monkeypatch):
+def test_archive_uses_copy_if_connecting_fails(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     monkeypatch.setattr(fsspec.core, "url_to_fs", failing(ConnectionError("no route")))
@@ -242,7 +242,7 @@ def test_a_file_system_that_fails_as_it_connects(make_task, monkeypatch):
         archive.verify()
 
 
-def test_verify_that_fails_midway_keeps_the_copy(make_task, monkeypatch):
+def test_verify_that_fails_midway_keeps_copy(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     with monkeypatch.context() as patch:
@@ -254,7 +254,7 @@ def test_verify_that_fails_midway_keeps_the_copy(make_task, monkeypatch):
         assert len(archive) == 1
 
 
-def test_verify_tells_of_files_that_are_too_large(elsewhere):
+def test_verify_reports_files_that_are_too_large(elsewhere):
     files, file = place(elsewhere.path, "tasks/large.joblib")
     files.pipe_file(file, bytes(MAX_BYTES + 1))
     [finding] = elsewhere.verify()
@@ -263,7 +263,7 @@ def test_verify_tells_of_files_that_are_too_large(elsewhere):
         assert [task.id for task in elsewhere] == ["first"]
 
 
-def test_the_copy_may_fail(make_task, monkeypatch):
+def test_append_works_if_copy_cannot_be_written(make_task, monkeypatch):
     """What counts is at the address."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     monkeypatch.setattr(_storage, "write_file", failing(OSError("a disk that is read only")))
@@ -274,7 +274,7 @@ def test_the_copy_may_fail(make_task, monkeypatch):
         assert len(archive) == 0
 
 
-def test_a_folder_that_cannot_be_made(make_task, monkeypatch):
+def test_append_raises_if_folder_cannot_be_created(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     monkeypatch.setattr(
         type(RemoteStorage(archive.path).filesystem), "makedirs", failing(FileExistsError("a file"))
@@ -283,7 +283,7 @@ def test_a_folder_that_cannot_be_made(make_task, monkeypatch):
         archive.append(make_task())
 
 
-def test_verify_reads_past_a_cache(make_task):
+def test_verify_bypasses_cache_of_file_system(make_task):
     name = uuid.uuid4().hex
     archive = Archive(f"simplecache::memory://{name}")
     archive.append(make_task(id="one"))
@@ -293,7 +293,7 @@ def test_verify_reads_past_a_cache(make_task):
     assert len(archive.verify()) == 1
 
 
-def test_a_chain_of_addresses(make_task, tmp_path):
+def test_archive_accepts_chain_of_addresses(make_task, tmp_path):
     archive = Archive(f"simplecache::file://{(tmp_path / 'past').as_posix()}")
     archive.append(make_task(id="one"))
     assert [task.id for task in archive] == ["one"]
@@ -302,14 +302,14 @@ def test_a_chain_of_addresses(make_task, tmp_path):
         Archive("simplecache::nonsense://past")
 
 
-def test_by_the_environment(make_task, monkeypatch):
+def test_address_in_environment_variable_is_used(make_task, monkeypatch):
     monkeypatch.setenv("SKTRANSFER_ARCHIVE", f"memory://{uuid.uuid4().hex}")
     Archive().append(make_task(id="one"))
     files, file = place(os.environ["SKTRANSFER_ARCHIVE"], "tasks/one.joblib")
     assert files.exists(file)
 
 
-def test_without_fsspec(monkeypatch):
+def test_address_without_fsspec_raises(monkeypatch):
     imported = builtins.__import__
 
     def without(name, *rest):
@@ -323,6 +323,6 @@ def test_without_fsspec(monkeypatch):
     Archive("past")
 
 
-def test_unknown_protocol():
+def test_unknown_protocol_raises():
     with pytest.raises(ValueError, match="nonsense"):
         Archive("nonsense://past")

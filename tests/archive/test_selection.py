@@ -67,7 +67,7 @@ def estimators(fill):
 
 
 @pytest.mark.parametrize("space", [SVC_SPACE, SVC_SPACE.describe()], ids=["space", "description"])
-def test_same_estimator_and_a_parameter_in_common(estimators, space):
+def test_select_requires_same_estimator_and_common_parameter(estimators, space):
     selection = estimators.select(space)
     assert isinstance(selection, Selection)
     assert ids(selection) == ["bare", "pipeline", "svc"]
@@ -79,13 +79,13 @@ def test_same_estimator_and_a_parameter_in_common(estimators, space):
     }
 
 
-def test_a_space_without_an_estimator_goes_by_declared_names(estimators):
+def test_select_without_estimator_compares_declared_names(estimators):
     selection = estimators.select(Space.parse({"C": [1.0, 2.0]}))
     assert ids(selection) == ["bare", "logistic", "svc"]
     assert set(reasons(selection).values()) == {"no parameter in common"}
 
 
-def test_declared_names_do_not_count_between_known_estimators(fill):
+def test_select_ignores_declared_names_of_known_estimators(fill):
     """Two steps called clf: the name is the same, the parameter is not."""
     scaled = make_pipeline(StandardScaler(), SVC())
     archive = fill(
@@ -96,7 +96,7 @@ def test_declared_names_do_not_count_between_known_estimators(fill):
     assert reasons(archive.select(today)) == {"past": "no parameter in common"}
 
 
-def test_one_predictor_in_common_is_enough(fill):
+def test_select_requires_one_common_predictor(fill):
     pipeline = make_pipeline(StandardScaler(), SVC())
     several = {"svc": [SVC(), LogisticRegression()], "svc__C": [1.0, 2.0]}
     trials = [({"svc": SVC(), "svc__C": 1.0}, 0.5)]
@@ -107,11 +107,11 @@ def test_one_predictor_in_common_is_enough(fill):
     assert reasons(archive.select(forest)) == {"past": "another estimator: LogisticRegression, SVC"}
 
 
-def test_no_space_asks_for_no_estimator(estimators):
+def test_select_without_space_uses_any_estimator(estimators):
     assert ids(estimators.select()) == [task.id for task in estimators]
 
 
-def test_no_success(fill):
+def test_select_excludes_tasks_without_success(fill):
     archive = fill(
         failed={"trials": [({"C": 1.0}, float("nan"))]}, mixed={}, nothing={"trials": []}
     )
@@ -124,7 +124,7 @@ def test_no_success(fill):
         }
 
 
-def test_a_dict_that_is_no_description(archive):
+def test_select_refuses_dict_that_is_no_description(archive):
     with pytest.raises(ValueError, match=r"Space\.parse"):
         archive.select({"C": [1.0, 2.0]})
 
@@ -145,7 +145,7 @@ def rows(fill):
 
 
 @pytest.mark.parametrize("plain", [True, False])
-def test_shared_rows(rows, plain):
+def test_select_excludes_tasks_with_shared_rows(rows, plain):
     today = profile(*data(0))
     selection = rows.select(profile=today.to_dict() if plain else today)
     assert ids(selection) == ["other", "unknown"]
@@ -156,21 +156,21 @@ def test_shared_rows(rows, plain):
     }
 
 
-def test_folds_do_not_learn_from_each_other(rows):
+def test_select_excludes_other_folds(rows):
     X, y = data(0)
     fold = np.arange(400) % 5 != 0
     selection = rows.select(profile=profile(X[fold], y[fold]))
     assert ids(selection) == ["other", "unknown"]
 
 
-def test_any_of_several_profiles_refuses(rows):
+def test_select_excludes_by_any_of_several_profiles(rows):
     selection = rows.select(profile=[profile(*data(3)), profile(*data(1)).to_dict()])
     assert list(reasons(selection)) == ["other"]
     assert ids(rows.select(profile=(profile(*data(3)),))) == [task.id for task in rows]
     assert ids(rows.select(profile=[])) == [task.id for task in rows]
 
 
-def test_threshold(rows):
+def test_select_excludes_at_threshold(rows):
     today = profile(*data(0))
     assert ids(rows.select(profile=today, overlap=0.8)) == ["other", "three_quarters", "unknown"]
     X, y = data(0)
@@ -179,17 +179,17 @@ def test_threshold(rows):
     assert "same" not in reasons(rows.select(profile=few, overlap=0.011))
 
 
-def test_overlap_may_be_allowed(rows):
+def test_select_can_allow_overlap(rows):
     selection = rows.select(profile=profile(*data(0)), overlap="allow")
     assert ids(selection) == [task.id for task in rows]
     assert selection.excluded == ()
 
 
-def test_no_profile_today(rows):
+def test_select_without_profile_uses_all(rows):
     assert ids(rows.select()) == [task.id for task in rows]
 
 
-def test_the_archive_says_what_is_too_much(rows):
+def test_select_uses_overlap_of_archive(rows):
     X, y = data(0)
     one_row = profile(np.vstack([X[:1], data(4, 399)[0]]), y)
     for overlap, heard in [
@@ -216,14 +216,14 @@ def test_the_archive_says_what_is_too_much(rows):
 
 
 @pytest.mark.parametrize("overlap", ["yes", -0.1, 1.5, True, float("nan"), [1]])
-def test_wrong_overlap(archive, overlap):
+def test_select_refuses_invalid_overlap(archive, overlap):
     with pytest.raises(
         ValueError, match=r"overlap must be 'exclude', 'allow' or a number in \[0, 1\]"
     ):
         archive.select(overlap=overlap)
 
 
-def test_of_a_search_that_was_continued_the_longest_counts(fill, make_task):
+def test_select_uses_longest_record_of_continued_search(fill, make_task):
     """Two stages of one search would count its trials twice."""
     short, long = [({"C": 1.0}, 0.9)], [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.8)]
     archive = fill(
@@ -254,7 +254,7 @@ STRANGE = [
 
 
 @pytest.mark.parametrize("strange", STRANGE)
-def test_a_profile_that_cannot_be_read_is_refused(fill, strange):
+def test_select_excludes_unreadable_profile(fill, strange):
     """Whose rows it saw nobody can tell; the others still speak."""
     archive = fill(good={"profile": profile(*data(1))}, strange={"profile": strange})
     selection = archive.select(profile=profile(*data(0)))
@@ -268,7 +268,7 @@ class Opaque:
     """Nothing tells one from another."""
 
 
-def test_rows_that_cannot_be_compared_are_refused(fill):
+def test_select_excludes_incomparable_rows(fill):
     opaque = profile([Opaque() for _ in range(20)])
     assert not len(opaque.fingerprint)
     archive = fill(known={"profile": profile(*data(1))}, opaque={"profile": opaque}, bare={})
@@ -277,7 +277,7 @@ def test_rows_that_cannot_be_compared_are_refused(fill):
     assert ids(archive.select(profile=opaque)) == ["bare"]
 
 
-def test_the_data_around_count(fill):
+def test_select_compares_enclosing_data(fill):
     """Two halves of one table share no row; what both were taken from tells that they belong together."""
     X, y = data(0)
     halves = [profile(X[half], y[half], enclosing=[X]) for half in (slice(200), slice(200, 400))]
@@ -294,7 +294,7 @@ def test_the_data_around_count(fill):
     assert "scaled" in reasons(archive.select(profile=scaled[1]))
 
 
-def test_profiles_survive_the_record(rows):
+def test_record_keeps_fingerprint(rows):
     X, y = data(0)
     back = DatasetProfile.from_dict(rows["same"].profile)
     np.testing.assert_array_equal(back.fingerprint, profile(X, y).fingerprint)

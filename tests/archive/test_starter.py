@@ -76,7 +76,7 @@ def ids(tasks):
 # -- packing and reading -------------------------------------------------------------------------
 
 
-def test_what_is_packed_is_read(starter):
+def test_starter_returns_packed_tasks(starter):
     found = Starter(starter).tasks("SVC")
     assert Starter(starter).estimators == ["DecisionTreeClassifier", "SVC"]
     assert ids(found) == [
@@ -91,7 +91,7 @@ def test_what_is_packed_is_read(starter):
         }
 
 
-def test_failed_trials_and_all_kinds_of_values_survive(tmp_path):
+def test_starter_keeps_failed_trials_and_all_kinds_of_values(tmp_path):
     trials = [
         Trial.make({"a": 1, "b": None}, 0.5, std=0.1, fit_time=2.0),
         Trial.make({"a": 2.0, "b": (3, 4)}, float("nan")),
@@ -112,20 +112,20 @@ def test_failed_trials_and_all_kinds_of_values_survive(tmp_path):
     assert read.trials[0] == trials[0] and read.trials[2] == trials[2]
 
 
-def test_a_profile_is_stored_once_and_holds_no_row(starter):
+def test_starter_stores_profile_once_without_rows(starter):
     profiles = joblib.load(starter / "profiles.joblib")["profiles"]
     assert sorted(profiles) == [f"classification/set-{n}" for n in range(3)]
     assert all("sample" not in json.loads(known) for known in profiles.values())
     assert "profile" not in str(joblib.load(starter / "SVC.joblib")["tasks"])
 
 
-def test_packing_again_replaces(starter):
+def test_pack_starter_replaces_files(starter):
     pack_starter([task_on(5, scaled=False)], starter)
     assert Starter(starter).estimators == ["SVC"] and len(Starter(starter).tasks("SVC")) == 1
     assert not (starter / "DecisionTreeClassifier.joblib").exists()
 
 
-def test_other_trials_have_another_id(starter, tmp_path):
+def test_pack_starter_gives_other_trials_another_id(starter, tmp_path):
     before = Starter(starter).tasks("SVC", scaled=False)[0].id
     pack_starter([task_on(0, scaled=False, best=10.0)], tmp_path / "other")
     [after] = Starter(tmp_path / "other").tasks("SVC")
@@ -135,7 +135,7 @@ def test_other_trials_have_another_id(starter, tmp_path):
 # -- who hears it --------------------------------------------------------------------------------
 
 
-def test_auto_hears_it_and_a_path_does_not(starter, tmp_path):
+def test_starter_is_used_by_default_archive_only(starter, tmp_path):
     space, today = Space.parse(SPACE, SVC()), profile(*data(9))
     assert len(Archive().select(space, today).used) == 3
     assert Archive(starter=False).select(space, today).used == ()
@@ -144,19 +144,19 @@ def test_auto_hears_it_and_a_path_does_not(starter, tmp_path):
     assert len(Archive()) == 0 and list(Archive()) == []
 
 
-def test_it_can_be_switched_off(starter, monkeypatch):
+def test_starter_can_be_switched_off(starter, monkeypatch):
     monkeypatch.setenv("SKTRANSFER_STARTER", "none")
     assert Archive().select(Space.parse(SPACE, SVC()), profile(*data(9))).used == ()
 
 
-def test_own_tasks_and_the_starters_speak_together(starter):
+def test_select_uses_own_and_starter_tasks(starter):
     own = task_on(7, scaled=False)
     Archive().append(own)
     tasks = Archive().select(Space.parse(SPACE, SVC()), profile(*data(9))).used
     assert tasks[0].id == own.id and len(tasks) == 4
 
 
-def test_a_task_of_it_can_be_looked_at(starter):
+def test_get_returns_starter_task(starter):
     first = Starter(starter).tasks("SVC")[0]
     assert Archive()[first.id] == first
     for id in (first.id + "0", "starter-Nothing-a-bare-0"):
@@ -166,12 +166,12 @@ def test_a_task_of_it_can_be_looked_at(starter):
         Archive(starter=False)[first.id]
 
 
-def test_equality_and_repr():
+def test_starter_is_part_of_equality_and_repr():
     assert Archive() == Archive() != Archive(starter=False)
     assert repr(Archive(starter=False)) == "Archive('auto', starter=False)"
 
 
-def test_the_first_fit_ever_learns_from_it(starter):
+def test_first_search_uses_starter(starter):
     X, y = data(9)
     search = TransferSearchCV(SVC(), SPACE, n_iter=2, surrogate="warm-start", random_state=0).fit(
         X, y
@@ -186,7 +186,7 @@ def test_the_first_fit_ever_learns_from_it(starter):
     assert found.sources and found.sources[0][0].startswith("starter-SVC-")
 
 
-def test_parameters_are_matched_by_canonical_names(starter):
+def test_starter_parameters_are_matched_by_canonical_names(starter):
     X, y = data(9)
     steps = [
         ("numbers", ColumnTransformer([("scale", StandardScaler(), [0, 1, 2])])),
@@ -208,7 +208,7 @@ def test_parameters_are_matched_by_canonical_names(starter):
     assert search.cv_results_["params"][0]["clf__C"] in best
 
 
-def test_what_it_was_made_of_is_refused(starter):
+def test_select_excludes_starter_task_of_same_data(starter):
     X, y = data(1)
     for rows in (slice(None), slice(0, 20)):
         selection = Archive().select(Space.parse(SPACE, SVC()), profile(X[rows], y[rows]))
@@ -217,7 +217,7 @@ def test_what_it_was_made_of_is_refused(starter):
         assert "set-1" in refused.id and "of its rows with these data" in reason
 
 
-def test_an_unknown_estimator_has_no_past(starter):
+def test_starter_has_no_tasks_of_unknown_estimator(starter):
     class Own(SVC):
         pass
 
@@ -229,7 +229,7 @@ def test_an_unknown_estimator_has_no_past(starter):
 # -- scaled or not -------------------------------------------------------------------------------
 
 
-def test_those_are_heard_that_were_scaled_alike(starter):
+def test_starter_tasks_match_scaling(starter):
     X, y = data(9)
     scaled = make_pipeline(StandardScaler(), SVC())
     standard = StandardScaler().fit_transform(X)
@@ -242,23 +242,23 @@ def test_those_are_heard_that_were_scaled_alike(starter):
         assert len(tasks) == 3 and all(f"-{form}-" in task.id for task in tasks)
 
 
-def test_both_are_heard_where_the_scaler_is_searched_for(starter):
+def test_starter_tasks_of_both_scalings_are_used_if_scaler_is_searched(starter):
     pipeline = Pipeline([("scale", StandardScaler()), ("svc", SVC())])
     space = {"scale": [StandardScaler(), "passthrough"], **prefixed(SPACE)}
     assert len(Archive().select(Space.parse(space, pipeline), profile(*data(9))).used) == 6
 
 
-def test_a_tree_behind_a_scaler_hears_the_bare_tree(starter):
+def test_starter_tasks_of_tree_ignore_scaling(starter):
     tree = make_pipeline(StandardScaler(), DecisionTreeClassifier())
     space = Space.parse({"decisiontreeclassifier__max_depth": [1, 2, 3]}, tree)
     assert len(Archive().select(space, profile(*data(9))).used) == 1
 
 
-def test_a_table_does_not_tell_whether_it_was_scaled():
+def test_scaling_is_unknown_without_estimator():
     assert is_scaled(Space.parse({"C": [1, 10]}).describe()) is None
 
 
-def test_standardized_data_are_known():
+def test_looks_standardized_recognizes_standardized_data():
     X, y = data(3)
     standard = StandardScaler().fit_transform(X)
     assert looks_standardized(profile(standard, y)) and looks_standardized(
@@ -278,7 +278,7 @@ def flip(file):
 
 @pytest.mark.parametrize("name", ["contents", "profiles", "SVC", "all"])
 @pytest.mark.parametrize("harm", ["deleted", "damaged", "empty"])
-def test_a_bad_starter_costs_one_warning(starter, name, harm):
+def test_invalid_starter_causes_one_warning(starter, name, harm):
     files = list(starter.iterdir()) if name == "all" else [starter / f"{name}.joblib"]
     for file in files:
         if harm == "deleted":
@@ -301,13 +301,13 @@ def test_a_bad_starter_costs_one_warning(starter, name, harm):
     assert np.isfinite(search.best_score_)
 
 
-def test_a_file_from_elsewhere_runs_no_code(starter):
+def test_starter_runs_no_code(starter):
     joblib.dump({"starter": 1, "tasks": [print]}, starter / "SVC.joblib")
     with pytest.raises(RecordError, match="pickle operation"):
         Starter(starter).tasks("SVC")
 
 
-def test_a_repaired_file_is_read_again(starter):
+def test_starter_reads_repaired_file(starter):
     content = (starter / "SVC.joblib").read_bytes()
     (starter / "SVC.joblib").write_bytes(b"")
     with pytest.raises(RecordError):

@@ -28,7 +28,7 @@ def start(function, *arguments):
 # -- where it is ---------------------------------------------------------------------------------
 
 
-def test_auto_is_resolved_when_used(monkeypatch, tmp_path, make_task):
+def test_auto_path_is_resolved_when_used(monkeypatch, tmp_path, make_task):
     archive = Archive()
     monkeypatch.setenv("SKTRANSFER_ARCHIVE", str(tmp_path / "later"))
     id = archive.append(make_task())
@@ -47,7 +47,9 @@ def test_auto_is_resolved_when_used(monkeypatch, tmp_path, make_task):
     ],
 )
 @pytest.mark.parametrize("unset", [True, False])
-def test_user_data_directory(monkeypatch, tmp_path, platform, variable, value, expected, unset):
+def test_archive_directory_follows_platform(
+    monkeypatch, tmp_path, platform, variable, value, expected, unset
+):
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     if unset:
@@ -61,13 +63,13 @@ def test_user_data_directory(monkeypatch, tmp_path, platform, variable, value, e
     assert found == Path(expected.format(tmp=tmp_path)) / "sktransfer" / "archive"
 
 
-def test_tilde(monkeypatch, tmp_path):
+def test_archive_directory_expands_tilde(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert _storage.archive_directory("~/past") == tmp_path / "past"
 
 
-def test_a_file_as_path(tmp_path, make_task):
+def test_archive_raises_if_path_is_file(tmp_path, make_task):
     file = tmp_path / "file"
     file.write_text("not a directory")
     archive = Archive(file)
@@ -83,7 +85,7 @@ def test_a_file_as_path(tmp_path, make_task):
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
-def test_writer_stopped_before_the_rename(archive, make_task, monkeypatch, error):
+def test_append_stopped_before_rename_leaves_nothing(archive, make_task, monkeypatch, error):
     def stop(*_):
         assert [file.suffix for file in (archive.path / "tasks").iterdir()] == [".tmp"]
         raise error
@@ -103,7 +105,7 @@ def append_and_die(archive, task):
 
 
 @needs_fork
-def test_writer_killed_before_the_rename(archive, make_task):
+def test_append_killed_before_rename_leaves_no_record(archive, make_task):
     """A process that ends at once cannot clean up; what it leaves does not count."""
     process = start(append_and_die, archive, make_task(id="one"))
     process.join()
@@ -116,7 +118,7 @@ def test_writer_killed_before_the_rename(archive, make_task):
     assert len(archive) == 1
 
 
-def test_data_are_safe_before_the_name_is_there(archive, make_task, monkeypatch):
+def test_append_syncs_before_rename(archive, make_task, monkeypatch):
     calls = []
     fsync, link = os.fsync, os.link
     monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), fsync(file)))
@@ -127,7 +129,7 @@ def test_data_are_safe_before_the_name_is_there(archive, make_task, monkeypatch)
         assert calls == ["fsync", "link", "fsync"]  # the second for the directory
 
 
-def test_directory_that_cannot_be_written(archive, make_task, monkeypatch):
+def test_append_raises_if_directory_cannot_be_written(archive, make_task, monkeypatch):
     archive.append(make_task(id="one"))
 
     def refuse(*_, **__):
@@ -147,7 +149,7 @@ def append_all(archive, tasks, barrier):
 
 
 @needs_fork
-def test_many_writers_and_a_reader(archive, make_task):
+def test_archive_supports_many_writers_and_a_reader(archive, make_task):
     tasks = [make_task(trials=[({"C": 1.0}, n)] * 50) for n in range(100)]
     barrier = multiprocessing.get_context("fork").Barrier(4)
     writers = [start(append_all, archive, tasks[n::4], barrier) for n in range(4)]
@@ -181,14 +183,14 @@ def reads(monkeypatch):
     return names
 
 
-def test_a_record_is_parsed_once(archive, make_task, reads):
+def test_record_is_parsed_once(archive, make_task, reads):
     for id in "abc":
         archive.append(make_task(id=id))
     assert list(archive) == list(Archive(str(archive.path)))
     assert reads == ["a", "b", "c"]
 
 
-def test_a_changed_file_is_parsed_again(archive, make_task, reads):
+def test_changed_record_is_parsed_again(archive, make_task, reads):
     archive.append(make_task(id="one"))
     file = archive.path / "tasks" / "one.joblib"
     before = archive["one"]
@@ -201,7 +203,7 @@ def test_a_changed_file_is_parsed_again(archive, make_task, reads):
 @pytest.mark.parametrize(
     ("limit", "value"), [("MAX_CACHED_RECORDS", 2), ("MAX_CACHED_BYTES", 1500)]
 )
-def test_the_memory_is_bounded(archive, make_task, reads, monkeypatch, limit, value):
+def test_cache_of_records_is_bounded(archive, make_task, reads, monkeypatch, limit, value):
     monkeypatch.setattr(_storage, limit, value)
     for id in "abcde":
         archive.append(make_task(id=id))
@@ -231,7 +233,7 @@ def append_with_a_clock(archive, make_task, n, hours, barrier):
 
 
 @needs_fork
-def test_sixteen_writers_whose_clocks_disagree(archive, make_task):
+def test_archive_supports_writers_with_different_clocks(archive, make_task):
     barrier = multiprocessing.get_context("fork").Barrier(16)
     writers = [
         start(append_with_a_clock, archive, make_task, 50, hours, barrier)

@@ -3,7 +3,6 @@
 import io
 import json
 import pickle
-import struct
 import tracemalloc
 import warnings
 import zipfile
@@ -18,18 +17,9 @@ from sktransfer.archive._record import task_to_record
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 from sktransfer.task import Task
+from tests.archive.untrusted import Trap, npy_header
 
 MAX_MEMORY = 100 * 2**20
-
-
-class Trap:
-    """Unpickling one makes a file."""
-
-    def __init__(self, marker):
-        self.marker = str(marker)
-
-    def __reduce__(self):
-        return open, (self.marker, "w")
 
 
 def sound(id="good"):
@@ -38,11 +28,6 @@ def sound(id="good"):
 
 def with_(**fields):
     return lambda marker: dumps_plain({**sound("bad"), **fields})
-
-
-def npy_header(shape, dtype="'<f8'"):
-    text = f"{{'descr': {dtype}, 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
 def joblib_bytes(value, **options):
@@ -105,14 +90,14 @@ def guarded(tmp_path):
     assert now <= outside | {tmp_path / "stranger.zip"}
 
 
-def test_there_are_thirty():
+def test_there_are_thirty_bad_records():
     assert len(RECORDS) >= 30
 
 
 SLOW = "ten million nested lists"  # refused only after millions of steps: looked at once, not four times
 
 
-def test_ten_million_nested_lists(monkeypatch):
+def test_reader_refuses_ten_million_nested_lists(monkeypatch):
     """Refused before anything is made of them."""
     monkeypatch.setattr(
         _plain_pickle, "_PlainUnpickler", lambda file: pytest.fail("it was unpickled")
@@ -122,7 +107,7 @@ def test_ten_million_nested_lists(monkeypatch):
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDS if name != SLOW])
-def test_record(guarded, tmp_path, name):
+def test_archive_skips_bad_record(guarded, tmp_path, name):
     file = guarded.path / "tasks" / "bad.joblib"
     tracemalloc.stop()  # making the file is not what is measured
     data = RECORDS[name](tmp_path / "marker")
@@ -155,7 +140,7 @@ def filled(operation, n):
 @pytest.mark.parametrize(
     "operation", [b"N", b"K\x05", b"M\x05\x05", b"G" + b"\x40" * 8, b"]\x94", b"}\x94"]
 )
-def test_as_much_memory_as_the_bounds_allow(guarded, operation, n):
+def test_reading_stays_within_memory_bound(guarded, operation, n):
     few = operation[:1] in b"]}"
     data = filled(
         operation,
@@ -171,7 +156,7 @@ def test_as_much_memory_as_the_bounds_allow(guarded, operation, n):
 
 
 @pytest.mark.parametrize("score", ["1" + "0" * 400, "1" + "0" * 30])
-def test_journal_with_numbers_beyond_all_bounds(guarded, score):
+def test_journal_ignores_line_with_huge_number(guarded, score):
     trial = '{"params":{},"score":!,"std":0.0,"fit_time":0.0,"status":"ok","metrics":{}}'.replace(
         "!", score
     )
@@ -187,7 +172,7 @@ def test_journal_with_numbers_beyond_all_bounds(guarded, score):
     assert [task.id for task in guarded.select().used] == ["good"]
 
 
-def test_an_index_that_is_a_file_or_too_deep(guarded):
+def test_select_ignores_index_that_is_file_or_too_deep(guarded):
     (guarded.path / "index").write_bytes(b"nothing")
     assert [task.id for task in guarded.select().used] == ["good"]
     (guarded.path / "index").unlink()
@@ -201,7 +186,7 @@ def test_an_index_that_is_a_file_or_too_deep(guarded):
     assert [task.id for task in guarded.select().used] == ["good"]
 
 
-def test_link_to_a_record_elsewhere(guarded, tmp_path):
+def test_archive_skips_linked_record(guarded, tmp_path):
     file = guarded.path / "tasks" / "secret.joblib"
     file.symlink_to(tmp_path / "around" / "past" / "tasks" / "good.joblib")
     with pytest.warns(ArchiveWarning, match=r"secret\.joblib: it is not a regular file"):
@@ -225,7 +210,7 @@ def npz(**members):
 MODELS = {
     "pickle": lambda marker: pickle.dumps(Trap(marker), 4),
     "object array": lambda marker: npz(
-        model__a=npy_header((1,), "'|O'") + pickle.dumps(Trap(marker), 4)
+        model__a=npy_header((1,), "|O") + pickle.dumps(Trap(marker), 4)
     ),
     "terabyte": lambda marker: npz(model__a=npy_header((2**37,))),
     "nothing": lambda marker: b"",
@@ -233,7 +218,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_model(guarded, tmp_path, name):
+def test_model_cache_ignores_bad_model(guarded, tmp_path, name):
     guarded.model_cache.put({}, ["t1"], {"a": np.zeros(2)})
     (file,) = (guarded.path / "models").iterdir()
     assert guarded.verify() == []
@@ -257,7 +242,7 @@ INDEXES = {
 
 
 @pytest.mark.parametrize("name", INDEXES)
-def test_index(guarded, tmp_path, name):
+def test_select_ignores_bad_index(guarded, tmp_path, name):
     (guarded.path / "index").mkdir()
     (guarded.path / "index" / "entries.joblib").write_bytes(INDEXES[name](tmp_path / "marker"))
     with warnings.catch_warnings():
@@ -278,7 +263,7 @@ def zipped(members, compression=zipfile.ZIP_DEFLATED):
 
 
 @pytest.mark.parametrize("name", [name for name in RECORDS if name != SLOW])
-def test_imported_record(guarded, tmp_path, name):
+def test_import_refuses_bad_record(guarded, tmp_path, name):
     tracemalloc.stop()
     file = tmp_path / "stranger.zip"
     members = {
@@ -314,7 +299,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_imported_bomb(guarded, tmp_path, name):
+def test_import_refuses_bad_member(guarded, tmp_path, name):
     tracemalloc.stop()
     file = tmp_path / "stranger.zip"
     file.write_bytes(BOMBS[name]())
@@ -336,7 +321,7 @@ def test_imported_bomb(guarded, tmp_path, name):
     ],
     ids=["nothing", "nonsense", "cut off", "cut shorter", "no list"],
 )
-def test_no_export(guarded, tmp_path, data):
+def test_import_refuses_other_files(guarded, tmp_path, data):
     (tmp_path / "stranger.zip").write_bytes(data)
     with pytest.raises(RecordError, match=r"stranger\.zip: it is not an exported archive"):
         guarded.import_(tmp_path / "stranger.zip")

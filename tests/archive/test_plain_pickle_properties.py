@@ -24,7 +24,7 @@ plain_data = st.recursive(
 
 @settings(deadline=None)
 @given(plain_data)
-def test_plain_data_round_trip(data):
+def test_loads_plain_returns_what_was_dumped(data):
     assert repr(_plain_pickle.loads_plain(dumps_plain(data))) == repr(
         data
     )  # tells 1, 1.0 and True apart
@@ -32,7 +32,7 @@ def test_plain_data_round_trip(data):
 
 @settings(deadline=None)
 @given(plain_data)
-def test_what_python_pickles_is_read_too(data):
+def test_loads_plain_reads_pickles_of_plain_data(data):
     assume(
         not isinstance(data, dict) or "checksum" not in data
     )  # which nobody but the archive writes
@@ -40,7 +40,7 @@ def test_what_python_pickles_is_read_too(data):
 
 
 @pytest.mark.parametrize("length", [254, 255, 256, 257, 65_535, 65_536, 300_000])
-def test_long_texts_and_many_of_them(length):
+def test_loads_plain_reads_long_and_repeated_texts(length):
     """Each length of text has its own operation, and so has each number of a memo entry."""
     data = {"x" * length: ["é" * length] * 2, "names": [str(n) for n in range(length // 100)] * 2}
     assert _plain_pickle.loads_plain(dumps_plain(data)) == data
@@ -84,7 +84,7 @@ def read(data):
 
 @settings(deadline=None, max_examples=500)
 @given(damages)
-def test_damage_gives_an_error_or_a_sound_task(damages):
+def test_damaged_record_gives_error_or_valid_task(damages):
     outcome = read(damage(RECORD, damages))
     if isinstance(outcome, str):
         assert 0 < len(outcome) < 500
@@ -99,5 +99,5 @@ def test_damage_gives_an_error_or_a_sound_task(damages):
 
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=200))
-def test_any_bytes_after_a_good_start(data):
+def test_random_bytes_give_error(data):
     assert 0 < len(read(b"\x80\x04" + data)) < 500  # no record is that short
