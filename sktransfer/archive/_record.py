@@ -91,7 +91,7 @@ def task_to_record(task: Task) -> dict[str, Plain]:
     return {**record, "profile": pack_numbers(record["profile"])}
 
 
-def _plain(value: Any, where: str, depth: int) -> Plain:
+def _plain(value: object, where: str, depth: int) -> Plain:
     if depth > MAX_DEPTH:
         raise TypeError(
             f"{where} is nested more than {MAX_DEPTH} levels deep, the limit of a record."
@@ -254,7 +254,7 @@ def _profile(record: dict) -> dict:
     return unpack_numbers(_typed(record, "profile", dict))
 
 
-def unpack_numbers(value: Any) -> Any:
+def unpack_numbers(value: Plain) -> Any:
     """Undo `pack_numbers`. Raise a ValueError for a text that it cannot have written."""
     if type(value) is str:
         return _unpack_text(value) if value.startswith(_PACKED) else value

@@ -209,7 +209,7 @@ def columns_to_trials(columns: dict[str, dict[str, Any]]) -> list[dict[str, Any]
     ]
 
 
-def _parse_column(column: Any) -> list[Any]:
+def _parse_column(column: str | dict[str, Any]) -> list[Any]:
     """Return the values of a column, `_MISSING` where there is none."""
     if isinstance(column, dict):
         values = column["values"]

@@ -308,8 +308,8 @@ class _Cache:
 
     def put(self, key: tuple[str, int, int], task: Task) -> None:
         if len(self.tasks) >= MAX_CACHED_RECORDS or self.n_bytes + key[1] > MAX_CACHED_BYTES:
-            # An archive that does not fit is read in order, again and again. Dropping the oldest
-            # entries one by one would not give a single hit more than dropping them all.
+            # An archive that is larger than the cache is read in order, again and again. Dropping
+            # the oldest entries one by one would give no more hits than dropping them all.
             self.tasks.clear()
             self.n_bytes = 0
         self.tasks[key] = task

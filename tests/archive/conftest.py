@@ -1,4 +1,4 @@
-"""An archive in a folder of its own, and tasks to put into it."""
+"""Fixtures: an archive in a temporary folder, and tasks to append to it."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def archive(tmp_path):
 
 @pytest.fixture
 def tasks_directory(archive):
-    """Where the records of `archive` are, made already."""
+    """The folder of the records of `archive`, which exists already."""
     directory = archive.path / "tasks"
     directory.mkdir(parents=True)
     return directory
@@ -23,7 +23,7 @@ def tasks_directory(archive):
 def make_task():
     """Make a small task; keywords as for `Task.from_trials`."""
 
-    def make(space=None, trials=(({"C": 1.0}, 0.9), ({"C": 10.0}, float("nan"))), **facts):
-        return Task.from_trials(space or {"C": [1.0, 10.0]}, trials, **facts)
+    def make(space=None, trials=(({"C": 1.0}, 0.9), ({"C": 10.0}, float("nan"))), **options):
+        return Task.from_trials(space or {"C": [1.0, 10.0]}, trials, **options)
 
     return make

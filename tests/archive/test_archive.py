@@ -1,4 +1,4 @@
-"""The archive as its user sees it: append, read, and be told what is wrong."""
+"""`Archive`: the object itself, appending and reading tasks, and its errors."""
 
 import copy
 import errno
@@ -62,15 +62,16 @@ def test_repr_shows_non_default_parameters():
 
 
 def test_empty_archive_is_true(archive):
-    """So that ``if archive`` asks whether there is one."""
+    """``if archive`` means that there is one."""
     assert len(archive) == 0
     assert archive
 
 
 def test_import_loads_no_heavy_package():
-    """Nothing heavy beyond what scikit-learn itself imports (pandas, where it is installed)."""
+    """Only what scikit-learn itself imports (pandas, if it is installed)."""
     code = (
-        "import sklearn.model_selection, sys; before = set(sys.modules); import sktransfer.archive\n"
+        "import sklearn.model_selection, sys; before = set(sys.modules)\n"
+        "import sktransfer.archive\n"
         "print('done', *{'torch', 'pandas', 'matplotlib'} & (set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -237,7 +238,7 @@ def test_readonly_archive_refuses_append_and_add(archive, make_task):
 
 
 def test_append_keeps_record_of_same_id_written_meanwhile(archive, make_task, monkeypatch):
-    """Both see that there is none; the second to write must not take the first one's place."""
+    """Both writers find no record. The second one must not replace the first one's."""
     one, other = (replace(make_task(), id="same", created=f"2020-01-0{n}") for n in (1, 2))
     archive.append(one)
     looks, find = [], Storage.find
@@ -249,7 +250,7 @@ def test_append_keeps_record_of_same_id_written_meanwhile(archive, make_task, mo
     monkeypatch.setattr(Storage, "find", too_early)
     with pytest.raises(ValueError, match="which is kept"):
         archive.append(other)
-    assert archive.append(one) == "same"  # by two processes, perhaps
+    assert archive.append(one) == "same"  # the same record, written by two processes
     assert archive["same"].created == one.created
 
 

@@ -1,4 +1,4 @@
-"""Damage of every kind: never an exception, never a wrong score, at most that record lost."""
+"""Damage of every kind costs at most the damaged record, and never gives a wrong score."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ from sktransfer.exceptions import ArchiveWarning
 
 
 @pytest.fixture
-def sealed(make_task):
+def record_bytes(make_task):
     """The bytes of a record named "one"."""
     return dumps_plain(
         task_to_record(make_task(id="one", profile={"kind": "regression", "n_rows": 3}))
@@ -25,47 +25,50 @@ def sealed(make_task):
 
 
 def read(data):
-    """What the bytes are read as: the task, or None."""
+    """Return the task in these bytes, or None."""
     try:
         return _storage.parse_record(data, Path("one.joblib"))
     except RecordError:
         return None
 
 
-def test_reader_notices_every_truncation(sealed):
-    assert read(sealed).id == "one"
-    assert [n for n in range(len(sealed)) if read(sealed[:n]) is not None] == []
+def test_reader_notices_every_truncation(record_bytes):
+    assert read(record_bytes).id == "one"
+    assert [n for n in range(len(record_bytes)) if read(record_bytes[:n]) is not None] == []
 
 
-def test_reader_notices_change_of_any_byte(sealed):
-    """A change at any place is noticed: also in the checksum, and in the name of its field."""
-    for place in range(len(sealed)):
-        changed = bytearray(sealed)
+def test_reader_notices_change_of_any_byte(record_bytes):
+    """This includes the checksum and the name of its field."""
+    for place in range(len(record_bytes)):
+        changed = bytearray(record_bytes)
         changed[place] ^= 0x01
         assert read(bytes(changed)) is None, place
 
 
-def test_reader_notices_damaged_checksum_field(sealed):
-    """Name and value of the field damaged at once: it must not pass for one that never had any."""
-    assert read(sealed.replace(b"checksum", b"chocksum").replace(b"blake2b:", b"blaze2b:")) is None
+def test_reader_notices_damaged_checksum_field(record_bytes):
+    """Name and value of the field are damaged at once."""
+    assert (
+        read(record_bytes.replace(b"checksum", b"chocksum").replace(b"blake2b:", b"blaze2b:"))
+        is None
+    )
 
 
-def test_reader_notices_2000_random_changes(sealed):
+def test_reader_notices_2000_random_changes(record_bytes):
     rng = np.random.default_rng(0)
     for _ in range(2000):
-        changed = bytearray(sealed)
-        for place in rng.integers(len(sealed), size=rng.integers(1, 9)):
+        changed = bytearray(record_bytes)
+        for place in rng.integers(len(record_bytes), size=rng.integers(1, 9)):
             changed[place] ^= rng.integers(1, 256)
-        if bytes(changed) != sealed:  # two changes of one place may undo each other
+        if bytes(changed) != record_bytes:  # two changes of one byte may cancel
             assert read(bytes(changed)) is None
 
 
-def test_damage_affects_one_record_only(archive, tasks_directory, make_task, sealed):
+def test_damage_affects_one_record_only(archive, tasks_directory, make_task, record_bytes):
     archive.append(make_task(id="a"))
     archive.append(make_task(id="z"))
     rng = np.random.default_rng(1)
     for _ in range(30):
-        changed = bytearray(sealed[: rng.integers(1, len(sealed) + 1)])
+        changed = bytearray(record_bytes[: rng.integers(1, len(record_bytes) + 1)])
         changed[rng.integers(len(changed))] ^= 0xFF
         (tasks_directory / "one.joblib").write_bytes(changed)
         with pytest.warns(ArchiveWarning, match=r"Skipped .*one\.joblib") as caught:
@@ -86,7 +89,7 @@ def test_reader_refuses_record_edited_by_hand(archive, make_task):
 
 
 def test_newer_format_may_have_other_checksum(archive, tasks_directory, make_task):
-    """It is called newer, not damaged, and so `verify` does not move it."""
+    """It is reported as newer, not as damaged, so `verify` does not move it."""
     record = {**task_to_record(make_task(id="new")), "format": 99, "checksum": "sha3:00"}
     joblib.dump(record, tasks_directory / "new.joblib")
     with pytest.raises(NewerFormatError, match="99"):
@@ -116,7 +119,7 @@ def test_dumps_plain_adds_checksum_to_any_dict(record):
 
 
 def test_full_disk_costs_only_the_new_record(archive, make_task, monkeypatch):
-    """The half of a record that was written is cleaned up, and the earlier ones are untouched."""
+    """The incomplete file is deleted, and earlier records are unchanged."""
     archive.append(make_task(id="one"))
     before = (archive.path / "tasks" / "one.joblib").read_bytes()
 
@@ -170,13 +173,13 @@ def test_archive_writes_nothing_through_link(archive, make_task, tmp_path, folde
 
 
 def test_second_archive_object_reads_the_same(archive, make_task):
-    """A second object on the directory sees the same."""
+    """The state is in the directory, not in the object."""
     archive.append(make_task(id="one"))
     assert list(Archive(str(archive.path))) == list(archive)
 
 
 def test_checksum_works_at_frame_borders_of_pickle():
-    """pickle begins a new frame after 64 KiB, which may fall between the checksum's name and its value."""
+    """A new frame begins after 64 KiB, perhaps between name and value of the checksum."""
     for size in range(65_440, 65_560):
         data = dumps_plain({"text": "x" * size})
         assert _plain_pickle.has_checksum(data)
@@ -188,15 +191,15 @@ def test_checksum_works_at_frame_borders_of_pickle():
 
 
 def test_loaded_skips_record_damaged_since_selection(tmp_path, make_task):
-    """It is said, and the search goes on."""
+    """A warning is issued, and the other tasks are used."""
     archive = Archive(tmp_path / "past")
     archive.append(make_task(id="one", estimator=SVC()))
     archive.append(make_task(id="two", estimator=SVC()))
     selection = archive.select()
     file = archive.path / "tasks" / "one.joblib"
-    facts = file.stat()
+    status = file.stat()
     file.write_bytes(file.read_bytes()[:100])
-    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.warns(ArchiveWarning, match=r"Skipped.*one\.joblib"):
         assert [task.id for task in selection.loaded().used] == ["two"]
 

@@ -1,4 +1,4 @@
-"""From one archive to another: merge, export with choices, import, remove, prune; and verify."""
+"""Exchange of records: merge, export with all options, and import."""
 
 import io
 import json
@@ -81,7 +81,7 @@ def test_merge_raises_without_archive(archive, tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no archive to merge from"):
         archive.merge(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match="There is no archive to merge from"):
-        archive.merge(archive.path.parent)  # one too high
+        archive.merge(archive.path.parent)  # the parent folder
     (tmp_path / "file").write_text("x")
     with pytest.raises(NotADirectoryError):
         archive.merge(tmp_path / "file")
@@ -106,9 +106,9 @@ def function_of_mine(x):
 
 
 @pytest.fixture
-def telling(tmp_path):
-    """An archive with a record that tells much."""
-    archive = Archive(tmp_path / "telling", keep="sample")
+def private(tmp_path):
+    """An archive with a record that contains private data."""
+    archive = Archive(tmp_path / "private", keep="sample")
     pipeline = make_pipeline(SVC())
     pipeline.steps = [("secret_step", SVC())]
     space = {"secret_step__C": [1, 10], "secret_step__kernel": [function_of_mine, "rbf"]}
@@ -139,17 +139,17 @@ def exported(archive, file, **choices):
             return name, joblib.load(stream)
 
 
-def test_export_leaves_out_samples_by_default(telling, tmp_path):
-    (task,) = telling
+def test_export_leaves_out_samples_by_default(private, tmp_path):
+    (task,) = private
     assert task.profile["sample"] is not None
-    assert exported(telling, tmp_path / "a.zip")[1]["profile"]["sample"] is None
-    assert exported(telling, tmp_path / "a.zip", samples=True)[1]["profile"] == pack_numbers(
+    assert exported(private, tmp_path / "a.zip")[1]["profile"]["sample"] is None
+    assert exported(private, tmp_path / "a.zip", samples=True)[1]["profile"] == pack_numbers(
         task.profile
     )
 
 
-def test_export_leaves_out_fingerprints(telling, tmp_path, other):
-    _, record = exported(telling, tmp_path / "a.zip", fingerprints=False)
+def test_export_leaves_out_fingerprints(private, tmp_path, other):
+    _, record = exported(private, tmp_path / "a.zip", fingerprints=False)
     hashes = {str(number) for number in profile(X, y).fingerprint.tolist()}
     assert not any(number in json.dumps(record) for number in hashes)
     assert record["profile"]["meta_features"]
@@ -159,15 +159,15 @@ def test_export_leaves_out_fingerprints(telling, tmp_path, other):
     assert len(other.select(profile=profile(X, y), overlap="allow").used) == 1
 
 
-def test_export_leaves_out_names(telling, tmp_path, other):
-    (task,) = telling
-    _, record = exported(telling, tmp_path / "a.zip", names=False)
+def test_export_leaves_out_names(private, tmp_path, other):
+    (task,) = private
+    _, record = exported(private, tmp_path / "a.zip", names=False)
     assert "secret" not in json.dumps(record) and "function_of_mine" not in json.dumps(record)
     assert record["metrics"] == ["accuracy", "metric 2"]
     assert record["trials"][0]["params"]["SVC.C"] == 1
     assert record["trials"][0]["metrics"] == {"metric 2": 0.25}
     other.import_(tmp_path / "a.zip")
-    # It still speaks about what it spoke about.
+    # It is still selected for the same problem.
     (found,) = other.select(Space.parse({"C": [1, 10]}, SVC())).used
     assert found.id == task.id
     assert (
@@ -204,7 +204,7 @@ def test_export_leaves_out_names_of_disabled_steps(archive, tmp_path):
 
 
 def test_export_numbers_labels_instead_of_hashing(archive, tmp_path):
-    """Words have no digests in the file, which a list of words would give back; what is equal stays equal."""
+    """A digest of a word could be looked up in a list. Equal labels stay equal."""
     weights = [{"yes": 2, "no": 1}, {"no": 2, "yes": 1}]
     spec = {"class_weight": weights}
     archive.append(
@@ -258,13 +258,13 @@ def test_import_reads_repacked_file(archive, make_task, tmp_path, other):
     assert len(received.added) == 1 and not received.refused
 
 
-def test_export_leaves_out_times(telling, tmp_path, other):
-    (task,) = telling
-    name, record = exported(telling, tmp_path / "a.zip", times=False)
+def test_export_leaves_out_times(private, tmp_path, other):
+    (task,) = private
+    name, record = exported(private, tmp_path / "a.zip", times=False)
     assert task.id[:8] not in name + json.dumps(record) and task.created not in json.dumps(record)
     assert np.isnan(record["trials"][0]["fit_time"])
     assert other.import_(tmp_path / "a.zip").added == other.import_(tmp_path / "a.zip").known
-    assert exported(telling, tmp_path / "b.zip", times=False)[0] == name
+    assert exported(private, tmp_path / "b.zip", times=False)[0] == name
 
 
 def test_export_and_import_raise_for_wrong_paths(archive, make_task, tmp_path):
@@ -344,14 +344,14 @@ def test_merge_keeps_record_written_meanwhile(archive, other, make_task, monkeyp
     assert not received.added and archive["same"].created == "2020-01-01"
 
 
-# -- files that mean harm, or were harmed --------------------------------------------------------
+# -- untrusted and damaged files ------------------------------------------------------------------
 
 
 def test_import_refuses_bzip2_bomb(archive, tmp_path):
-    """Of what is packed with bzip2, Python unpacks a whole block at once, whatever size the file claims."""
+    """Python unpacks a whole bzip2 block at once, whatever its listed size."""
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w") as content:
         content.writestr("tasks/a.joblib", bytes(10**6), compress_type=zipfile.ZIP_BZIP2)
-        content.infolist()[0].file_size = 1000  # as it will be listed
+        content.infolist()[0].file_size = 1000  # the listed size
     with pytest.warns(ArchiveWarning, match="its compression is not"):
         assert archive.import_(tmp_path / "bomb.zip").added == ()
 
@@ -399,7 +399,7 @@ def test_export_raises_without_archive(archive, make_task, tmp_path):
 
 @pytest.mark.parametrize("size", range(42_000, 46_000, 97))
 def test_compressed_size_is_predicted_exactly(size):
-    """At whichever size a record of nothing but repetitions begins to be stored as it is."""
+    """`export` decides by this size whether to store a record uncompressed."""
     data = bytes(size)
     packed = len(zlib.compress(data, wbits=-15))
     with zipfile.ZipFile(io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as content:

@@ -1,4 +1,4 @@
-"""Searches of the past become tasks: what they tried, what they found, and on which data."""
+"""Importers: tasks from fitted searches and from tables."""
 
 import math
 import types
@@ -37,7 +37,7 @@ def by_length(estimator, X, y):
 
 
 def check_trials(task, results, key="mean_test_score", rows=None):
-    """The trials say what the rows of cv_results_ say."""
+    """Assert that the trials agree with the rows of cv_results_."""
     rows = range(len(results["params"])) if rows is None else rows
     assert len(task.trials) == len(rows) > 0
     for trial, row in zip(task.trials, rows, strict=True):
@@ -115,7 +115,7 @@ def test_add_uses_full_resources_of_halving_only(archive, kind):
 
 
 def test_add_holds_resource_parameter_fixed(archive):
-    """The number of trees was not tuned: it is a value held fixed, at its last and largest."""
+    """The number of trees is not tuned, but fixed at its last and largest value."""
     search = HalvingGridSearchCV(
         RandomForestClassifier(random_state=0),
         {"max_depth": [1, 2, 3]},
@@ -132,7 +132,7 @@ def test_add_holds_resource_parameter_fixed(archive):
     Space.parse({"max_depth": [1, 2, 3]}).encode([trial.params for trial in task.trials])
 
 
-@pytest.mark.filterwarnings("ignore")  # scikit-learn says that fits failed
+@pytest.mark.filterwarnings("ignore")  # scikit-learn warns that fits failed
 @pytest.mark.parametrize("error_score", [np.nan, 0, -1.0])
 def test_add_marks_failed_candidates(archive, error_score):
     search = GridSearchCV(SVC(), {"C": [-1.0, 1.0]}, cv=3, error_score=error_score).fit(X, y)
@@ -258,7 +258,7 @@ def test_add_reads_table(archive, kind):
 
 
 def test_add_reads_table_of_search_with_branches(archive):
-    """What people save of a search: ``DataFrame(search.cv_results_)``, with branches and so with gaps."""
+    """``DataFrame(search.cv_results_)`` has missing cells if there are branches."""
     pandas = pytest.importorskip("pandas")
     grid = [{"kernel": ["poly"], "degree": [2, 3]}, {"kernel": ["rbf"], "C": [1.0, 2.5]}]
     search = GridSearchCV(SVC(), grid, cv=3).fit(X, y)
@@ -292,7 +292,7 @@ def test_add_reads_table_of_search_with_metrics(archive):
     assert [t.metrics["f1_macro"] for t in task.trials] == table["mean_test_f1_macro"]
     assert [t.std for t in task.trials] == table["std_test_accuracy"]
     plain = GridSearchCV(SVC(), {"C": [1, 10]}, cv=2).fit(X, y)
-    # Which metric that was a table does not tell.
+    # The table does not say which metric it is.
     assert archive[archive.add(dict(plain.cv_results_), X, y)].metrics == ("mean_test_score",)
 
 
@@ -302,7 +302,7 @@ def test_none_in_table_is_a_value(archive):
 
 
 @pytest.mark.parametrize(
-    ("table", "options", "said"),
+    ("table", "options", "message"),
     [
         ({"C": [1]}, {}, "no column 'score' or 'mean_test_score'"),
         ({"C": [1], "score": [1]}, {"score": "auc"}, "no column 'auc'; its columns are C, score"),
@@ -316,8 +316,8 @@ def test_none_in_table_is_a_value(archive):
         ({"C": [1, 2], "score": [1]}, {}, "different lengths"),
     ],
 )
-def test_add_refuses_invalid_table(archive, table, options, said):
-    with pytest.raises(ValueError, match=said):
+def test_add_refuses_invalid_table(archive, table, options, message):
+    with pytest.raises(ValueError, match=message):
         archive.add(table, **options)
     assert len(archive) == 0
 

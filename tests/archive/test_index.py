@@ -1,4 +1,4 @@
-"""The index of heads: select opens only the records that matter, and never trusts a stale entry."""
+"""The index: `select` opens only records that matter, and never uses a stale entry."""
 
 import copy
 import os
@@ -24,14 +24,14 @@ SPACE = Space.parse({"C": [1.0, 10.0]}, SVC())
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
+def small_limits(monkeypatch):
     monkeypatch.setattr(_index, "MIN_OPENED", 3)
     monkeypatch.setattr(_index, "MIN_WRITTEN", 3)
     forget(monkeypatch)
 
 
 def forget(monkeypatch):
-    """As a new process: nothing read yet."""
+    """Behave like a new process, which has read nothing yet."""
     monkeypatch.setattr(_index, "_known", {})
     monkeypatch.setattr(_index, "_written", {})
     monkeypatch.setattr(_index, "_settled", {})
@@ -41,14 +41,14 @@ def forget(monkeypatch):
 
 @pytest.fixture
 def mixed(archive, make_task, monkeypatch):
-    facts = {"estimator": SVC(), "profile": profile([[7.0], [8.0]])}
+    options = {"estimator": SVC(), "profile": profile([[7.0], [8.0]])}
     for n in range(3):
-        archive.append(make_task(id=f"svc-{n}", **facts))
+        archive.append(make_task(id=f"svc-{n}", **options))
         archive.append(
             make_task({"alpha": [1, 2]}, [({"alpha": 1}, 0.5)], id=f"ridge-{n}", estimator=Ridge())
         )
-    archive.append(make_task(id="failed", trials=[({"C": 1.0}, float("nan"))], **facts))
-    shutil.rmtree(archive.path / "index")  # as if each had been written by a process of its own
+    archive.append(make_task(id="failed", trials=[({"C": 1.0}, float("nan"))], **options))
+    shutil.rmtree(archive.path / "index")  # as if each record had been written by another process
     forget(monkeypatch)
     return archive
 
@@ -113,11 +113,11 @@ def test_select_does_not_read_record_just_written(archive, make_task, monkeypatc
 
 
 def test_selection_is_the_same_with_and_without_index(mixed, monkeypatch):
-    for today in (None, profile([[1.0], [2.0], [3.0]])):
-        without = mixed.select(SPACE, today)
+    for target in (None, profile([[1.0], [2.0], [3.0]])):
+        without = mixed.select(SPACE, target)
         assert (mixed.path / "index" / "entries.joblib").exists()
         forget(monkeypatch)
-        assert mixed.select(SPACE, today) == without
+        assert mixed.select(SPACE, target) == without
         assert [task.id for task in without.used] == ["svc-0", "svc-1", "svc-2"]
         assert {task.id: reason for task, reason in without.excluded} == {
             "failed": "no successful trial",
@@ -150,7 +150,7 @@ def test_select_reads_only_records_that_may_share_rows(mixed, make_task, monkeyp
 
 
 X = np.random.default_rng(0).normal(size=(60, 4))
-ROUND = X.astype(int).astype(float)  # rows that are alike once the order of columns is ignored
+ROUND = X.astype(int).astype(float)  # rows that are equal in another order of columns
 SEEN = {
     "rows": profile(X),
     "few of more": profile(np.vstack([X[:3], X + 1])),
@@ -159,9 +159,9 @@ SEEN = {
     "many": profile(np.random.default_rng(1).normal(size=(3000, 4))),
     "text": profile(["to be", "or not", "to be or not to be"]),
     "kernel": profile(X @ X.T),
-    "strangers": profile(X - 5),
+    "unrelated": profile(X - 5),
 }
-TODAY = SEEN | {
+TARGETS = SEEN | {
     "scaled": profile((X - X.mean(axis=0)) / X.std(axis=0)),
     "two columns, rescaled": profile(X[:, [3, 1]] / 7 - 3),
     "columns in another order": profile(ROUND[:, ::-1]),
@@ -181,21 +181,21 @@ def test_overlap_rule_is_the_same_with_and_without_row_hashes(
         archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen))
     shutil.rmtree(archive.path / "index")
     forget(monkeypatch)
-    archive.select(SPACE, SEEN["strangers"])  # which writes it anew, of all records
+    archive.select(SPACE, SEEN["unrelated"])  # rewrites the index, with all records
     n_opened, names = 0, opened(monkeypatch)
-    for today in [*TODAY.values(), [SEEN["rows"], SEEN["many"]]]:
+    for target in [*TARGETS.values(), [SEEN["rows"], SEEN["many"]]]:
         chosen = []
-        for apart in (_lazy_task.surely_disjoint, lambda kept, today: False):
+        for function in (_lazy_task.surely_disjoint, lambda encoded, target: False):
             forget(monkeypatch)
             names.clear()
             with monkeypatch.context() as patch:
-                patch.setattr(_lazy_task, "surely_disjoint", apart)
-                found = archive.select(SPACE, today, overlap=overlap)
-            n_opened += len(names) if apart is _lazy_task.surely_disjoint else 0
-            refused = [(task.id, reason) for task, reason in found.excluded]
-            chosen.append(([task.id for task in found.used], refused))
+                patch.setattr(_lazy_task, "surely_disjoint", function)
+                found = archive.select(SPACE, target, overlap=overlap)
+            n_opened += len(names) if function is _lazy_task.surely_disjoint else 0
+            excluded = [(task.id, reason) for task, reason in found.excluded]
+            chosen.append(([task.id for task in found.used], excluded))
         assert chosen[0] == chosen[1]
-    assert n_opened < (1 if overlap == "allow" else len(SEEN) * len(TODAY) / 2)
+    assert n_opened < (1 if overlap == "allow" else len(SEEN) * len(TARGETS) / 2)
 
 
 @pytest.mark.parametrize(
@@ -213,21 +213,21 @@ def test_select_excludes_incomparable_profile(archive, make_task, monkeypatch, d
 
 
 def test_index_keeps_hashes_of_newest_records(mixed, monkeypatch):
-    today = profile([[1.0], [2.0]])
-    mixed.select(SPACE, today)
+    target = profile([[1.0], [2.0]])
+    mixed.select(SPACE, target)
     [size] = {
         len(entry.row_hashes) for _, entry in _index.read_entries(mixed.path) if entry.row_hashes
     }
     monkeypatch.setattr(_index, "MAX_HASH_BYTES", 2 * size)
     (mixed.path / "index" / "entries.joblib").unlink()
     forget(monkeypatch)
-    mixed.select(SPACE, today)
+    mixed.select(SPACE, target)
     before = (mixed.path / "index" / "entries.joblib").stat()
     names = opened(monkeypatch)
     for _ in range(2):
         forget(monkeypatch)
         names.clear()
-        assert len(mixed.select(SPACE, today).used) == 3
+        assert len(mixed.select(SPACE, target).used) == 3
         assert names == ["svc-0"]
     assert (mixed.path / "index" / "entries.joblib").stat().st_mtime_ns == before.st_mtime_ns
 
@@ -244,16 +244,16 @@ def test_first_reader_adds_row_hashes(archive, make_task, monkeypatch):
 
 
 def test_select_skips_damaged_record_when_it_is_read(mixed, monkeypatch):
-    """Not even its size and time tell."""
+    """Its size and time are unchanged."""
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     file = mixed.path / "tasks" / "svc-1.joblib"
-    facts, data = file.stat(), file.read_bytes()
+    status, data = file.stat(), file.read_bytes()
     file.write_bytes(data[:300] + bytes([data[300] ^ 1]) + data[301:])
-    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    for today, heard in (([[1.0], [2.0]], ["svc-0", "svc-2"]), ([[7.0], [9.0]], [])):
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    for target, used in (([[1.0], [2.0]], ["svc-0", "svc-2"]), ([[7.0], [9.0]], [])):
         forget(monkeypatch)
         with pytest.warns(ArchiveWarning, match=r"svc-1\.joblib"):
-            assert [task.id for task in mixed.select(SPACE, profile(today)).loaded().used] == heard
+            assert [task.id for task in mixed.select(SPACE, profile(target)).loaded().used] == used
 
 
 def test_select_reads_changed_record_again(mixed, make_task, monkeypatch):
@@ -310,7 +310,7 @@ def test_lazy_task_equals_task(mixed):
     assert stored != mixed["svc-1"]
     assert type(pickle.loads(pickle.dumps(stored))) is type(whole)
     for again in (pickle.loads(pickle.dumps(stored)), copy.deepcopy(stored)):
-        # One NaN is not the other, so records are compared.
+        # NaNs are not equal, so records are compared.
         assert identity(task_to_record(again)) == identity(task_to_record(whole))
 
 

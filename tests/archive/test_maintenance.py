@@ -34,7 +34,7 @@ def days_ago(n):
 
 @pytest.fixture
 def aged(archive, make_task):
-    """Four of an estimator on a data set, two of which nothing is known; of 0 to 50 days."""
+    """Four records of one data set, two of unknown data, one without date; 0 to 50 days old."""
     p = profile(X, y)
     for n in range(4):
         archive.append(make_task(id=f"iris-{n}", created=days_ago(10 * n), profile=p))
@@ -106,21 +106,21 @@ def test_verify_overwrites_no_moved_file(archive, tasks_directory):
 
 
 def test_verify_reads_files_that_are_cached(archive, make_task):
-    """Damage that leaves size and time as they were is found, though reading would not look again."""
+    """Damage is found even if size and time of the file are unchanged."""
     archive.append(make_task(id="one"))
     file = archive.path / "tasks" / "one.joblib"
-    facts = file.stat()
+    status = file.stat()
     assert archive["one"]
     data = bytearray(file.read_bytes())
     data[len(data) // 2] ^= 1
     file.write_bytes(data)
-    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert [finding.file for finding in archive.verify()] == [str(file)]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right on Windows")
 def test_verify_and_remove_do_not_follow_links(archive, make_task, tmp_path):
-    """An archive of a stranger may have a link in the place of a folder."""
+    """A folder of an untrusted archive may be a link."""
     archive.append(make_task(id="mine"))
     (archive.path / "tasks" / "other.joblib").write_bytes(b"a model of mine")
     evil = Archive(tmp_path / "evil")
@@ -132,7 +132,7 @@ def test_verify_and_remove_do_not_follow_links(archive, make_task, tmp_path):
     assert {finding.moved for finding in problems} == {None}
     assert sum("is a link" in finding.problem for finding in problems) == 2
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the file that is no record
+        warnings.simplefilter("ignore")  # about the file that is no record
         with pytest.raises(OSError, match="is a link"):
             evil.remove("mine")
         with pytest.raises(OSError, match="is a link"):

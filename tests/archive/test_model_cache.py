@@ -1,4 +1,4 @@
-"""Cached meta-models: found by what they were trained under and on, and harmless whatever the file holds."""
+"""The model cache: models are found by settings and tasks, and bad files are harmless."""
 
 import io
 import json
@@ -31,7 +31,7 @@ MODEL = {"weights": np.arange(6.0).reshape(2, 3)}
 
 
 def mark(n):
-    """A model that can be told from others."""
+    """A model that can be recognized."""
     return {"mark": np.array(n)}
 
 
@@ -53,7 +53,7 @@ def set_age(archive, settings, tasks, seconds):
     os.utime(archive.model_cache._file(settings, frozenset(tasks)), (moment, moment))
 
 
-# -- what is found -------------------------------------------------------------------------------
+# -- get and nearest ------------------------------------------------------------------------------
 
 ARRAYS = {
     "float": np.array([[0.1, np.nan], [np.inf, -0.0]]),
@@ -71,7 +71,7 @@ ARRAYS = {
     "three/axes.0:a-b": np.zeros((2, 0, 4), dtype=np.int64),
     "file": np.array([1]),  # parameters of numpy.savez
     "allow_pickle": np.array([2]),
-    "tasks": np.array([3]),  # a name of the store's own
+    "tasks": np.array([3]),  # a name that the cache itself uses
 }
 
 
@@ -164,11 +164,11 @@ def test_get_ignores_other_format(archive, monkeypatch):
     assert archive.model_cache.get(SETTINGS, TASKS) is None
     assert archive.model_cache.nearest(SETTINGS, TASKS) is None
     archive.model_cache.put(SETTINGS, TASKS, mark(2))
-    assert len(files_of(archive)) == 2  # not even its name is
+    assert len(files_of(archive)) == 2  # the name differs
 
 
 def test_nearest_was_trained_on_subset_of_tasks(archive):
-    """Another one may be a task that was refused: what it taught must not come back by the weights."""
+    """Another task may be excluded. A model must not bring it back by its weights."""
     sets = {
         1: ["a"],
         2: ["a", "b", "c"],
@@ -248,7 +248,7 @@ def test_get_is_fast(archive):
     assert min(seconds) < 0.05  # a few milliseconds, on a machine that may be busy
 
 
-# -- beside the records --------------------------------------------------------------------------
+# -- models and records ---------------------------------------------------------------------------
 
 
 def test_archive_does_not_count_models(archive, make_task):
@@ -454,7 +454,7 @@ def test_put_ignores_files_that_cannot_be_deleted(archive, monkeypatch):
     assert len(files_of(archive)) == 2
 
 
-# -- files from strangers ------------------------------------------------------------------------
+# -- untrusted files ------------------------------------------------------------------------------
 
 
 def npy_bytes(array):
@@ -493,12 +493,12 @@ GOOD = with_model(npy_bytes(MODEL["weights"]))
 
 
 def listed(data, n):
-    """Say in the last record that the list of members has `n` bytes."""
+    """Claim in the last record that the list of members has `n` bytes."""
     return data[:-10] + n.to_bytes(4, "little") + data[-6:]
 
 
 def overlapping():
-    """A hundred members that are the same bytes."""
+    """A file whose hundred members are the same bytes."""
     data = bytearray(with_model(npy_bytes(np.zeros(1000))))
     start = int.from_bytes(data[-6:-2], "little")
     entries, end = bytes(data[start:-22]), bytes(data[-22:])
@@ -509,7 +509,7 @@ def overlapping():
 
 
 def zip64_end(data):
-    """The same file with a last record of the ZIP64 kind, which counts more than the one after it."""
+    """The same file with a ZIP64 record, which takes precedence over the last one."""
     end = data[-22:]
     size, start = int.from_bytes(end[12:16], "little"), int.from_bytes(end[16:20], "little")
     record = b"PK\6\6" + struct.pack("<QHHLLQQQQ", 44, 45, 45, 0, 0, 3, 3, size, start)
@@ -571,13 +571,13 @@ BAD = {
 
 @pytest.fixture
 def place(archive):
-    """Put bytes where the model of SETTINGS and TASKS would be."""
+    """The file of the model of SETTINGS and TASKS, which does not exist yet."""
     file = archive.model_cache._file(SETTINGS, frozenset(TASKS))
     file.parent.mkdir(parents=True)
     return file
 
 
-def assert_not_there(archive):
+def assert_ignored(archive):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert archive.model_cache.get(SETTINGS, TASKS) is None
@@ -596,7 +596,7 @@ def test_get_ignores_bad_file(archive, place, content):
     place.write_bytes(content)
     tracemalloc.start()
     try:
-        assert_not_there(archive)
+        assert_ignored(archive)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -612,7 +612,7 @@ def test_get_ignores_truncated_file(archive, place):
 
 
 def test_get_ignores_flipped_byte_or_is_right(archive, place):
-    """It is noticed, or it did not matter (a date, the version of ZIP)."""
+    """Some bytes do not matter (a date, the version of ZIP)."""
     for position in range(len(GOOD)):
         place.write_bytes(GOOD[:position] + bytes([GOOD[position] ^ 0x10]) + GOOD[position + 1 :])
         model = archive.model_cache.get(SETTINGS, TASKS)
@@ -653,22 +653,22 @@ def test_get_runs_no_code(archive, place, tmp_path, content):
 
 def test_get_ignores_huge_file(archive, place):
     with place.open("wb") as file:
-        file.truncate(_model_cache.MAX_BYTES)  # a hole: it takes no room on disk
+        file.truncate(_model_cache.MAX_BYTES)  # a hole, which takes no space on disk
         file.seek(0, os.SEEK_END)
         file.write(GOOD)
-    assert_not_there(archive)
+    assert_ignored(archive)
 
 
 def test_get_ignores_long_list_of_members(archive, place, monkeypatch):
     place.write_bytes(GOOD)
     monkeypatch.setattr(_model_cache, "MAX_LIST_BYTES", 100)
     monkeypatch.setattr(zipfile, "ZipFile", lambda *_: pytest.fail("ZipFile reads the whole list"))
-    assert_not_there(archive)
+    assert_ignored(archive)
 
 
 def test_get_ignores_directory(archive, place):
     place.mkdir()
-    assert_not_there(archive)
+    assert_ignored(archive)
     with pytest.warns(ArchiveWarning, match="not cached"):
         archive.model_cache.put(SETTINGS, TASKS, MODEL)
 
@@ -676,7 +676,7 @@ def test_get_ignores_directory(archive, place):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in this file system")
 def test_get_does_not_block_on_pipe(archive, place):
     os.mkfifo(place)
-    assert_not_there(archive)
+    assert_ignored(archive)
 
 
 def test_get_ignores_model_of_other_name(archive, place):

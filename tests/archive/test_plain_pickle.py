@@ -1,4 +1,4 @@
-"""Files from strangers: nothing in them runs, each is skipped with one warning, the others are read."""
+"""Untrusted records: no code runs, and each bad file is skipped with one warning."""
 
 import io
 import os
@@ -33,7 +33,7 @@ CUT, PICKLE, DAMAGED, TEXT = (
     "damaged",
     "other than an earlier text",
 )
-BAD_BYTES = {  # name -> the content of the file, and what is said about it
+BAD_BYTES = {  # name -> the content of the file, and the reason in the warning
     "empty": (b"", "it is empty"),
     "one byte": (b"\x80", PICKLE),
     "text": (b"This is no record.\n", PICKLE),
@@ -154,7 +154,7 @@ OTHERS += [write_pipe] if hasattr(os, "mkfifo") else []
 
 
 def check_skipped(archive, make_task, name, reason=""):
-    """The bad file is skipped with one warning that names it; its neighbors are read."""
+    """Assert that one warning names the bad file, and that other records are read."""
     archive.append(make_task(id="a"))
     archive.append(make_task(id="z"))
     with pytest.warns(ArchiveWarning, match="Skipped") as caught:
@@ -202,7 +202,7 @@ def test_check_of_stream_refuses_code(tmp_path, write):
 
 @pytest.mark.parametrize("write", TRAPS)
 def test_unpickler_refuses_code(tmp_path, monkeypatch, write):
-    """Were the stream not looked through, the unpickler would still refuse."""
+    """The unpickler refuses it even without the check of the stream."""
     monkeypatch.setattr(_plain_pickle, "_check_stream", lambda data: None)
     write(tmp_path / "bad", tmp_path / "marker")
     with pytest.raises(ValueError, match="damaged"):
@@ -246,7 +246,7 @@ def test_loads_plain_bounds_number_of_operations(monkeypatch):
 
 
 def test_check_of_stream_handles_numbers_in_bulk(monkeypatch):
-    """A sketch is thousands of floats or hashes: one by one they would take most of the time."""
+    """A sketch has thousands of numbers. A loop over them would be slow."""
     rng = np.random.default_rng(0)
     hashes = rng.integers(2**62, 2**64, 50_000, dtype=np.uint64).tolist()
     data = {"sketch": rng.random(50_000).tolist(), "hashes": hashes}
@@ -267,7 +267,7 @@ NUMBERS = {
 @pytest.mark.parametrize("operation", [b"h\xff", b"]\x94", b"c", b"R", b"."])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_bytes_inside_numbers_are_no_operations(name, operation):
-    """Also at the end of a run, where nothing follows that would have to be looked through."""
+    """This holds at the end of a run as well."""
     code, width = NUMBERS[name]
     number = code + (operation * 9)[: width - 1] + b"\x01"
     for numbers in (number * 3, number + b"]\x94" + number, number + b"e]\x94(" + number):
@@ -297,7 +297,7 @@ def test_archive_skips_unreadable_file(archive, make_task, monkeypatch):
 
 
 def test_bad_file_is_not_cached(archive, tasks_directory):
-    """Nor does it stand in for the good one that replaces it."""
+    """A valid file that replaces it is read."""
     (tasks_directory / "one.joblib").write_bytes(b"nonsense")
     with pytest.warns(ArchiveWarning, match=r"one\.joblib"):
         assert list(archive) == []

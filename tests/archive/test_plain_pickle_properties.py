@@ -1,4 +1,4 @@
-"""Any plain data come back as they were, and no damage does more than make a file unreadable."""
+"""Properties of the reader: plain data are returned, and damage gives errors only."""
 
 import pickle
 
@@ -27,7 +27,7 @@ plain_data = st.recursive(
 def test_loads_plain_returns_what_was_dumped(data):
     assert repr(_plain_pickle.loads_plain(dumps_plain(data))) == repr(
         data
-    )  # tells 1, 1.0 and True apart
+    )  # distinguishes 1, 1.0 and True
 
 
 @settings(deadline=None)
@@ -35,13 +35,13 @@ def test_loads_plain_returns_what_was_dumped(data):
 def test_loads_plain_reads_pickles_of_plain_data(data):
     assume(
         not isinstance(data, dict) or "checksum" not in data
-    )  # which nobody but the archive writes
+    )  # only the archive writes this field
     assert repr(_plain_pickle.loads_plain(pickle.dumps(data, protocol=4))) == repr(data)
 
 
 @pytest.mark.parametrize("length", [254, 255, 256, 257, 65_535, 65_536, 300_000])
 def test_loads_plain_reads_long_and_repeated_texts(length):
-    """Each length of text has its own operation, and so has each number of a memo entry."""
+    """Texts of different lengths, and memo entries, have different operations."""
     data = {"x" * length: ["é" * length] * 2, "names": [str(n) for n in range(length // 100)] * 2}
     assert _plain_pickle.loads_plain(dumps_plain(data)) == data
 
@@ -75,7 +75,7 @@ def damage(data, damages):
 
 
 def read(data):
-    """The task in these bytes, or why there is none. Nothing but a ValueError may come of it."""
+    """Return the task in these bytes, or the message of the ValueError."""
     try:
         return record_to_task(_plain_pickle.loads_plain(data))
     except ValueError as error:

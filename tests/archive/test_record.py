@@ -1,4 +1,4 @@
-"""Task to record and back, and what a record may not be."""
+"""Records: from a task and back, and invalid records."""
 
 import enum
 import math
@@ -58,7 +58,7 @@ def profile_record(task, profile):
 )
 def test_task_to_record_converts_numpy_and_tuples(make_task, value, plain):
     made = profile_record(make_task(), {"x": value})["x"]
-    assert repr(made) == repr(plain)  # tells 1, 1.0, True and numpy's numbers apart
+    assert repr(made) == repr(plain)  # distinguishes 1, 1.0, True and numpy's numbers
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_task_to_record_reports_place_of_other_values(make_task, change, place):
 
 
 def test_task_to_record_bounds_depth(make_task):
-    """A list that holds itself has no end."""
+    """A list that contains itself is infinitely deep."""
     endless = []
     endless.append(endless)
     with pytest.raises(TypeError, match=f"more than {MAX_DEPTH} levels"):
@@ -359,7 +359,7 @@ def test_verify_accepts_frozen_record(frozen_archive):
 
 
 def test_append_writes_frozen_record_again(archive):
-    """Today's writer makes the same record, apart from the framing of the pickle."""
+    """The writer makes the same record."""
     archive.append(frozen_task())
     assert archive[frozen_task().id] == frozen_task()
     file = archive.path / "tasks" / f"{frozen_task().id}.joblib"

@@ -1,4 +1,4 @@
-"""Archives at addresses: in memory, and on a real server that speaks S3."""
+"""Archives at addresses: in memory, and on an S3 server."""
 
 import builtins
 import os
@@ -18,7 +18,7 @@ fsspec = pytest.importorskip("fsspec")
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    """Local copies in a folder of the test's own."""
+    """Put local copies into a temporary folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
     monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
@@ -26,7 +26,7 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def s3():
-    """Address of a new bucket on a server of the test's own."""
+    """Address of a new bucket on a local server."""
     pytest.importorskip("s3fs")
     pytest.importorskip("flask_cors")
     server_module = pytest.importorskip("moto.server")
@@ -77,7 +77,7 @@ def test_remote_archive_returns_appended_tasks(address, make_task):
 
 
 def test_remote_archive_is_shared_between_machines(address, make_task, tmp_path, monkeypatch):
-    """That is, one with a local copy of its own; and what one removes, the other no longer has."""
+    """Another machine has another local copy. Removed records disappear there as well."""
     archive = Archive(address)
     archive.append(make_task(id="one"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
@@ -104,7 +104,7 @@ def test_remote_archive_fetches_records_once(address, make_task, monkeypatch):
 
 
 def test_remote_archive_skips_bad_files(address, make_task):
-    """They come through the same reader; and a name that is none for a disk is not fetched."""
+    """They go through the usual reader. Unsafe file names are not fetched."""
     archive = Archive(address)
     archive.append(make_task(id="good"))
     files, bad = place(address, "tasks/bad.joblib")
@@ -138,7 +138,7 @@ def test_export_works_without_local_copy(make_task, tmp_path):
 
 
 def test_verify_replaces_damaged_copy(make_task):
-    """The copy is disposable: verify fetches everything anew."""
+    """`verify` fetches all files again."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     copied = _storage.archive_directory(archive.path) / "tasks" / "one.joblib"
@@ -185,7 +185,7 @@ def test_append_raises_if_address_cannot_be_written(make_task, monkeypatch):
 
 @pytest.fixture
 def elsewhere(make_task, monkeypatch, tmp_path):
-    """An archive with the record "first", as another machine sees it, which has no copy yet."""
+    """An archive with the record "first", on a machine that has no copy yet."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="first"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
@@ -213,7 +213,7 @@ def test_append_keeps_record_that_cannot_be_fetched(elsewhere, make_task, monkey
         [finding] = elsewhere.verify()
         assert "403" in finding.problem and finding.file.endswith("first.joblib")
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # once is enough
+            warnings.simplefilter("error")  # there was one warning already
             with pytest.raises(ValueError, match="another record of this id"):
                 elsewhere.append(make_task(id="first"))
     assert files.cat_file(file) == before
@@ -264,7 +264,7 @@ def test_verify_reports_files_that_are_too_large(elsewhere):
 
 
 def test_append_works_if_copy_cannot_be_written(make_task, monkeypatch):
-    """What counts is at the address."""
+    """The record is at the address."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     monkeypatch.setattr(_storage, "write_file", failing(OSError("a disk that is read only")))
     assert archive.append(make_task(id="one")) == "one"

@@ -1,4 +1,4 @@
-"""What may speak: the same estimator, a parameter in common, a success, and no row of today's data."""
+"""Selection: same estimator, a common parameter, a success, and no shared rows."""
 
 import numpy as np
 import pytest
@@ -31,11 +31,11 @@ def data(seed, n=400):
 
 @pytest.fixture
 def fill(archive, make_task):
-    """Append tasks, one for each keyword: its id and the keywords of `make_task`."""
+    """Append one task per keyword: its id, with the options of `make_task`."""
 
     def fill(**tasks):
-        for id, facts in tasks.items():
-            archive.append(make_task(id=id, **facts))
+        for id, options in tasks.items():
+            archive.append(make_task(id=id, **options))
         return archive
 
     return fill
@@ -86,14 +86,14 @@ def test_select_without_estimator_compares_declared_names(estimators):
 
 
 def test_select_ignores_declared_names_of_known_estimators(fill):
-    """Two steps called clf: the name is the same, the parameter is not."""
+    """Two steps may have the same name and different parameters."""
     scaled = make_pipeline(StandardScaler(), SVC())
     archive = fill(
         past={"space": {"svc__C": [1.0]}, "trials": [({"svc__C": 1.0}, 0.5)], "estimator": scaled},
     )
-    today = Space.parse({"svc__degree": [2, 3]}, scaled).describe()
-    today["canonical"] = {"svc__C": "SVC.degree"}
-    assert reasons(archive.select(today)) == {"past": "no parameter in common"}
+    target = Space.parse({"svc__degree": [2, 3]}, scaled).describe()
+    target["canonical"] = {"svc__C": "SVC.degree"}
+    assert reasons(archive.select(target)) == {"past": "no parameter in common"}
 
 
 def test_select_requires_one_common_predictor(fill):
@@ -146,8 +146,8 @@ def rows(fill):
 
 @pytest.mark.parametrize("plain", [True, False])
 def test_select_excludes_tasks_with_shared_rows(rows, plain):
-    today = profile(*data(0))
-    selection = rows.select(profile=today.to_dict() if plain else today)
+    target = profile(*data(0))
+    selection = rows.select(profile=target.to_dict() if plain else target)
     assert ids(selection) == ["other", "unknown"]
     assert reasons(selection) == {
         "quarter": "shares about 100 % of its rows with these data",
@@ -171,11 +171,11 @@ def test_select_excludes_by_any_of_several_profiles(rows):
 
 
 def test_select_excludes_at_threshold(rows):
-    today = profile(*data(0))
-    assert ids(rows.select(profile=today, overlap=0.8)) == ["other", "three_quarters", "unknown"]
+    target = profile(*data(0))
+    assert ids(rows.select(profile=target, overlap=0.8)) == ["other", "three_quarters", "unknown"]
     X, y = data(0)
     few = profile(np.vstack([X[:4], data(4, 396)[0]]), y)
-    assert "same" in reasons(rows.select(profile=few))  # 4 of 400 are the 1 % that is too much
+    assert "same" in reasons(rows.select(profile=few))  # 4 of 400 are 1 %, the threshold
     assert "same" not in reasons(rows.select(profile=few, overlap=0.011))
 
 
@@ -192,7 +192,7 @@ def test_select_without_profile_uses_all(rows):
 def test_select_uses_overlap_of_archive(rows):
     X, y = data(0)
     one_row = profile(np.vstack([X[:1], data(4, 399)[0]]), y)
-    for overlap, heard in [
+    for overlap, is_used in [
         ("exclude", True),
         (0, False),
         (1.0, True),
@@ -200,7 +200,7 @@ def test_select_uses_overlap_of_archive(rows):
         (0.0025, False),
     ]:
         opened = Archive(rows.path, overlap=overlap)
-        assert ("same" in ids(opened.select(profile=one_row))) is heard
+        assert ("same" in ids(opened.select(profile=one_row))) is is_used
     assert ids(Archive(rows.path, overlap="allow").select(profile=profile(X, y))) == [
         t.id for t in rows
     ]
@@ -209,10 +209,10 @@ def test_select_uses_overlap_of_archive(rows):
         "three_quarters",
         "unknown",
     ]
-    refused = reasons(
+    excluded = reasons(
         Archive(rows.path, overlap="allow").select(profile=profile(X, y), overlap="exclude")
     )
-    assert "same" in refused
+    assert "same" in excluded
 
 
 @pytest.mark.parametrize("overlap", ["yes", -0.1, 1.5, True, float("nan"), [1]])
@@ -224,7 +224,7 @@ def test_select_refuses_invalid_overlap(archive, overlap):
 
 
 def test_select_uses_longest_record_of_continued_search(fill, make_task):
-    """Two stages of one search would count its trials twice."""
+    """Otherwise its first trials would count twice."""
     short, long = [({"C": 1.0}, 0.9)], [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.8)]
     archive = fill(
         a={"trials": short},
@@ -239,7 +239,7 @@ def test_select_uses_longest_record_of_continued_search(fill, make_task):
     assert ids(archive.select()) == ["b", "d"]
 
 
-STRANGE = [
+INVALID_PROFILES = [
     {},
     {"kind": "x", "n_rows": 3, "fingerprint": "no"},
     {"kind": "x", "n_rows": 1, "n_distinct": "many"},
@@ -253,19 +253,19 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize("strange", STRANGE)
-def test_select_excludes_unreadable_profile(fill, strange):
-    """Whose rows it saw nobody can tell; the others still speak."""
-    archive = fill(good={"profile": profile(*data(1))}, strange={"profile": strange})
+@pytest.mark.parametrize("invalid", INVALID_PROFILES)
+def test_select_excludes_unreadable_profile(fill, invalid):
+    """Its rows are unknown. The other tasks are used."""
+    archive = fill(good={"profile": profile(*data(1))}, invalid={"profile": invalid})
     selection = archive.select(profile=profile(*data(0)))
     assert ids(selection) == ["good"]
     assert any(
-        words in reasons(selection)["strange"] for words in ("cannot be read", "rows are unknown")
+        text in reasons(selection)["invalid"] for text in ("cannot be read", "rows are unknown")
     )
 
 
 class Opaque:
-    """Nothing tells one from another."""
+    """Objects that cannot be distinguished."""
 
 
 def test_select_excludes_incomparable_rows(fill):
@@ -278,14 +278,14 @@ def test_select_excludes_incomparable_rows(fill):
 
 
 def test_select_compares_enclosing_data(fill):
-    """Two halves of one table share no row; what both were taken from tells that they belong together."""
+    """Two halves of one table share no row, but the table that encloses them."""
     X, y = data(0)
     halves = [profile(X[half], y[half], enclosing=[X]) for half in (slice(200), slice(200, 400))]
     alone = profile(X[:200], y[:200])
     archive = fill(half={"profile": halves[0]}, alone={"profile": alone})
     assert ids(archive.select(profile=profile(X[200:], y[200:]))) == ["alone"]
     assert ids(archive.select(profile=halves[1])) == []
-    # behind a scaler that differs from fold to fold
+    # the same, behind a scaler that differs between folds
     scaled = [
         profile(X[h] * f, y[h], enclosing=[X])
         for h, f in ((slice(300), 2.0), (slice(100, 400), 3.0))

@@ -1,4 +1,4 @@
-"""The starter archive: packed, read, beside the user's own, damaged, and never where it is not wanted."""
+"""The starter archive: packing, reading, its use by searches, and invalid files."""
 
 import json
 import warnings
@@ -33,7 +33,7 @@ def prefixed(space, prefix="svc__"):
 
 
 def task_on(seed, scaled, best=1.0):
-    """A task about an SVC, whose scores say that `best` is the right C."""
+    """Make a task about an SVC. The best C is `best`."""
     estimator = make_pipeline(StandardScaler(), SVC()) if scaled else SVC()
     space = prefixed(SPACE) if scaled else SPACE
     configurations = Space.parse(space, estimator).sample(12, seed)
@@ -50,7 +50,7 @@ def task_on(seed, scaled, best=1.0):
 
 @pytest.fixture
 def starter(tmp_path, monkeypatch):
-    """A starter archive of three data sets, both forms, and a tree."""
+    """A starter archive: an SVC on three data sets, scaled and not, and a tree."""
     folder = tmp_path / "starter"
     tree = DecisionTreeClassifier()
     trials = [({"max_depth": depth}, depth / 10) for depth in (1, 3)]
@@ -132,15 +132,15 @@ def test_pack_starter_gives_other_trials_another_id(starter, tmp_path):
     assert after.id != before and ids([after]) == ["starter-SVC-set-0-bare"]
 
 
-# -- who hears it --------------------------------------------------------------------------------
+# -- use by searches -----------------------------------------------------------------------------
 
 
 def test_starter_is_used_by_default_archive_only(starter, tmp_path):
-    space, today = Space.parse(SPACE, SVC()), profile(*data(9))
-    assert len(Archive().select(space, today).used) == 3
-    assert Archive(starter=False).select(space, today).used == ()
-    assert Archive(tmp_path / "own").select(space, today).used == ()
-    assert len(Archive(tmp_path / "own", starter=True).select(space, today).used) == 3
+    space, target = Space.parse(SPACE, SVC()), profile(*data(9))
+    assert len(Archive().select(space, target).used) == 3
+    assert Archive(starter=False).select(space, target).used == ()
+    assert Archive(tmp_path / "own").select(space, target).used == ()
+    assert len(Archive(tmp_path / "own", starter=True).select(space, target).used) == 3
     assert len(Archive()) == 0 and list(Archive()) == []
 
 
@@ -199,7 +199,7 @@ def test_starter_parameters_are_matched_by_canonical_names(starter):
     search.fit(X, y)
     used = [task["id"] for task in search.source_tasks_ if task["n_used"]]
     assert used and all("-scaled-" in id for id in used)
-    # The best configuration of the past is tried first, under today's name.
+    # The best past configuration is tried first, under the target's name.
     best = {
         trial.params["svc__C"]
         for task in Starter(starter).tasks("SVC", True)
@@ -236,7 +236,7 @@ def test_starter_tasks_match_scaling(starter):
     for estimator, space, seen, form in [
         (SVC(), SPACE, X, "bare"),
         (scaled, prefixed(SPACE), X, "scaled"),
-        (SVC(), SPACE, standard, "scaled"),  # somebody scaled them before
+        (SVC(), SPACE, standard, "scaled"),  # the data are scaled already
     ]:
         tasks = Archive().select(Space.parse(space, estimator), profile(seen, y)).used
         assert len(tasks) == 3 and all(f"-{form}-" in task.id for task in tasks)

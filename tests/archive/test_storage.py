@@ -1,4 +1,4 @@
-"""On disk: where an archive is, records that are there as a whole or not at all, and each parsed once."""
+"""Storage: directories, atomic writes, many processes, and the cache of records."""
 
 import multiprocessing
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 import joblib
 import pytest
 
-from sktransfer.archive import Archive, _storage
+from sktransfer.archive import Archive, RecordError, _storage
 from sktransfer.archive._plain_pickle import dumps_plain
 
 needs_fork = pytest.mark.skipif(
@@ -19,13 +19,13 @@ needs_fork = pytest.mark.skipif(
 
 
 def start(function, *arguments):
-    """Run `function` in a process of its own."""
+    """Run `function` in another process."""
     process = multiprocessing.get_context("fork").Process(target=function, args=arguments)
     process.start()
     return process
 
 
-# -- where it is ---------------------------------------------------------------------------------
+# -- directories ---------------------------------------------------------------------------------
 
 
 def test_auto_path_is_resolved_when_used(monkeypatch, tmp_path, make_task):
@@ -81,7 +81,7 @@ def test_archive_raises_if_path_is_file(tmp_path, make_task):
     assert file.read_text() == "not a directory"
 
 
-# -- whole or not at all -------------------------------------------------------------------------
+# -- atomic writes -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
@@ -106,7 +106,7 @@ def append_and_die(archive, task):
 
 @needs_fork
 def test_append_killed_before_rename_leaves_no_record(archive, make_task):
-    """A process that ends at once cannot clean up; what it leaves does not count."""
+    """A killed process cannot clean up. Its temporary file is ignored."""
     process = start(append_and_die, archive, make_task(id="one"))
     process.join()
     assert process.exitcode == 9
@@ -155,7 +155,7 @@ def test_archive_supports_many_writers_and_a_reader(archive, make_task):
     writers = [start(append_all, archive, tasks[n::4], barrier) for n in range(4)]
     seen = set()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # no moment at which a record is there and not whole
+        warnings.simplefilter("error")  # a record is never visible before it is complete
         while any(writer.is_alive() for writer in writers):
             seen.add(sum(len(task.trials) == 50 for task in archive))
             time.sleep(0.005)
@@ -164,12 +164,12 @@ def test_archive_supports_many_writers_and_a_reader(archive, make_task):
     assert list(archive) == sorted(tasks, key=lambda task: task.id)
 
 
-# -- memory of the process -----------------------------------------------------------------------
+# -- cache of records ----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def reads(monkeypatch):
-    """Names of the files that were really read."""
+    """Names of the records that were read from disk."""
     names = []
     read = _storage.read_record
     monkeypatch.setattr(_storage, "_cache", _storage._Cache())
@@ -216,7 +216,7 @@ def test_cache_of_records_is_bounded(archive, make_task, reads, monkeypatch, lim
 
 
 def append_with_a_clock(archive, make_task, n, hours, barrier):
-    """Append `n` tasks, on a machine whose clock is some hours ahead or behind."""
+    """Append `n` tasks with a clock that is some hours ahead or behind."""
     from datetime import UTC, datetime, timedelta
 
     from sktransfer import task as task_module
@@ -249,3 +249,41 @@ def test_archive_supports_writers_with_different_clocks(archive, make_task):
     assert len({task.created[:13] for task in archive}) >= 16
     assert archive.verify() == []
     assert not [file for file in (archive.path / "tasks").iterdir() if file.suffix == ".tmp"]
+
+
+# -- bounded reading -----------------------------------------------------------------------------
+
+
+def test_read_bounded_returns_file_up_to_limit(tmp_path):
+    (tmp_path / "file").write_bytes(b"12345")
+    assert _storage.read_bounded(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(RecordError, match=r"file: it is larger than 0 MiB"):
+        _storage.read_bounded(tmp_path / "file", 4)
+
+
+def test_read_bounded_raises_for_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        _storage.read_bounded(tmp_path / "file", 5)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink(__file__, path)])
+def test_read_bounded_refuses_what_is_not_a_regular_file(tmp_path, make):
+    make(tmp_path / "other")
+    with pytest.raises(RecordError, match="not a regular file"):
+        _storage.read_bounded(tmp_path / "other", 10**6)
+
+
+def test_read_bounded_notices_file_that_grows(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"1")
+    opened = Path.open
+
+    def grow(path, *mode):
+        path.write_bytes(b"12345")
+        return opened(path, *mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", lambda path, data: os.truncate(path, len(data)))
+        patch.setattr(Path, "open", grow)
+        with pytest.raises(RecordError, match="larger"):
+            _storage.read_bounded(tmp_path / "file", 4)

@@ -1,4 +1,4 @@
-"""Hostile files in every place that is read: nothing runs, nothing grows, nothing is written outside."""
+"""Untrusted files everywhere: no code runs, memory is bounded, nothing else is written."""
 
 import io
 import json
@@ -37,7 +37,7 @@ def joblib_bytes(value, **options):
 
 
 START = b"\x80\x04"
-RECORDS = {  # name -> bytes of a record file, given the file that a trap would make
+RECORDS = {  # name -> bytes of a record file, given the file that a trap would create
     "reduce": lambda marker: pickle.dumps(Trap(marker), 4),
     "reduce in a field": lambda marker: pickle.dumps({**sound("bad"), "profile": Trap(marker)}, 4),
     "reduce in a key": lambda marker: pickle.dumps(
@@ -77,7 +77,7 @@ RECORDS = {  # name -> bytes of a record file, given the file that a trap would 
 
 @pytest.fixture
 def guarded(tmp_path):
-    """An archive in a folder where everything else is watched, and a bound on memory."""
+    """An archive. Afterwards, assert that memory was bounded and no other file changed."""
     archive = Archive(tmp_path / "around" / "past")
     archive.append(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], id="good"))
     outside = {path for path in tmp_path.rglob("*") if archive.path not in path.parents}
@@ -94,11 +94,11 @@ def test_there_are_thirty_bad_records():
     assert len(RECORDS) >= 30
 
 
-SLOW = "ten million nested lists"  # refused only after millions of steps: looked at once, not four times
+SLOW = "ten million nested lists"  # slow, so it has a test of its own
 
 
 def test_reader_refuses_ten_million_nested_lists(monkeypatch):
-    """Refused before anything is made of them."""
+    """They are refused before anything is unpickled."""
     monkeypatch.setattr(
         _plain_pickle, "_PlainUnpickler", lambda file: pytest.fail("it was unpickled")
     )
@@ -109,7 +109,7 @@ def test_reader_refuses_ten_million_nested_lists(monkeypatch):
 @pytest.mark.parametrize("name", [name for name in RECORDS if name != SLOW])
 def test_archive_skips_bad_record(guarded, tmp_path, name):
     file = guarded.path / "tasks" / "bad.joblib"
-    tracemalloc.stop()  # making the file is not what is measured
+    tracemalloc.stop()  # making the file is not measured
     data = RECORDS[name](tmp_path / "marker")
     file.write_bytes(data)
     tracemalloc.start()
@@ -132,7 +132,7 @@ def test_archive_skips_bad_record(guarded, tmp_path, name):
 
 
 def filled(operation, n):
-    """A well-formed stream with very many operations of a kind."""
+    """A well-formed stream with `n` equal operations."""
     return START + b"]\x94(" + operation * n + b"e."
 
 
