@@ -17,17 +17,17 @@ from sktransfer.archive._record import task_to_record
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 from sktransfer.task import Task
-from tests.archive.untrusted import Trap, npy_header
+from tests.archive.untrusted import BAD_STREAMS, START, Trap, npy_header
 
 MAX_MEMORY = 100 * 2**20
 
 
-def sound(id="good"):
+def valid_record(id="good"):
     return task_to_record(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], id=id))
 
 
 def with_(**fields):
-    return lambda marker: dumps_plain({**sound("bad"), **fields})
+    return lambda marker: dumps_plain({**valid_record("bad"), **fields})
 
 
 def joblib_bytes(value, **options):
@@ -36,35 +36,40 @@ def joblib_bytes(value, **options):
     return buffer.getvalue()
 
 
-START = b"\x80\x04"
+def stream(name):
+    return lambda marker: BAD_STREAMS[name][0]
+
+
 RECORDS = {  # name -> bytes of a record file, given the file that a trap would create
     "reduce": lambda marker: pickle.dumps(Trap(marker), 4),
-    "reduce in a field": lambda marker: pickle.dumps({**sound("bad"), "profile": Trap(marker)}, 4),
+    "reduce in a field": lambda marker: pickle.dumps(
+        {**valid_record("bad"), "profile": Trap(marker)}, 4
+    ),
     "reduce in a key": lambda marker: pickle.dumps(
-        {**sound("bad"), "profile": {("k", Trap(marker)): 1}}, 4
+        {**valid_record("bad"), "profile": {("k", Trap(marker)): 1}}, 4
     ),
     "reduce by protocol 2": lambda marker: pickle.dumps(Trap(marker), 2),
     "reduce by protocol 5": lambda marker: pickle.dumps(Trap(marker), 5),
     "reduce by joblib": lambda marker: joblib_bytes({"trap": Trap(marker)}),
-    "global by name": lambda marker: START + b"cposix\nsystem\n(X\x04\x00\x00\x00truetR.",
-    "instance": lambda marker: START + b"(X\x04\x00\x00\x00trueiposix\nsystem\n.",
+    "global": stream("global as text"),
+    "instance": stream("instance"),
     "object array": lambda marker: joblib_bytes(np.array([Trap(marker)], dtype=object)),
-    "array": lambda marker: joblib_bytes({**sound("bad"), "profile": np.zeros(3)}),
+    "array": lambda marker: joblib_bytes({**valid_record("bad"), "profile": np.zeros(3)}),
     "nested pickle as bytes": lambda marker: pickle.dumps({"inner": pickle.dumps(Trap(marker))}, 4),
     "nested pickle as text": with_(profile=pickle.dumps({"a": 1}, 0).decode("latin-1")),
     "compressed": lambda marker: joblib_bytes({"trap": Trap(marker)}, compress=3),
     "compression bomb": lambda marker: joblib_bytes("0" * (120 * 2**20), compress=("zlib", 9)),
-    "length of a terabyte": lambda marker: START + b"\x8d" + (2**40).to_bytes(8, "little") + b"x.",
-    "frame of a terabyte": lambda marker: START + b"\x95" + (2**40).to_bytes(8, "little") + b"}.",
+    "text beyond the file": stream("text beyond the file"),
+    "frame beyond the file": stream("frame beyond the file"),
+    "memo bomb": stream("memo bomb"),
     "array of a terabyte": lambda marker: npy_header((2**37,)),
-    "memo of 2 billion": lambda marker: START + b"Nr\xff\xff\xff\x7f0}.",
     "ten million nested lists": lambda marker: START + b"]" * 10**7 + b"a" * (10**7 - 1) + b".",
     "shared lists, 2**40 in all": lambda marker: (
         START + b"]\x94" + b"](h\x00h\x00e\x94" * 40 + b"."
     ),
     "wrong shape: trials": with_(trials={"a": 1}),
     "wrong shape: a trial": with_(trials=[[1, 2, 3]]),
-    "wrong shape: score": with_(trials=[{**sound()["trials"][0], "score": "0.9"}]),
+    "wrong shape: score": with_(trials=[{**valid_record()["trials"][0], "score": "0.9"}]),
     "wrong shape: space": with_(space={"branches": 3}),
     "wrong shape: profile": with_(profile=[1, 2]),
     "id that leads out": with_(id="../../bad"),
@@ -161,7 +166,9 @@ def test_journal_ignores_line_with_huge_number(guarded, score):
         "!", score
     )
     task = {
-        name: value for name, value in sound("bad").items() if name not in ("trials", "complete")
+        name: value
+        for name, value in valid_record("bad").items()
+        if name not in ("trials", "complete")
     }
     lines = [json.dumps({"journal": 1, "task": task}), '{"n":0,"trial":' + trial + "}"]
     (guarded.path / "running").mkdir()
@@ -232,7 +239,7 @@ def test_model_cache_ignores_bad_model(guarded, tmp_path, name):
 
 INDEXES = {
     "reduce": lambda marker: pickle.dumps(Trap(marker), 4),
-    "terabyte": RECORDS["length of a terabyte"],
+    "terabyte": RECORDS["text beyond the file"],
     "lists": lambda marker: dumps_plain([1, 2, 3]),
     "columns": lambda marker: dumps_plain({"index": 1, "parts": [], "columns": {"id": "../x"}}),
     "numbers": lambda marker: dumps_plain({"index": 1, "parts": [{"space": {}}], "columns": {}}),
@@ -268,7 +275,7 @@ def test_import_refuses_bad_record(guarded, tmp_path, name):
     file = tmp_path / "stranger.zip"
     members = {
         "tasks/bad.joblib": RECORDS[name](tmp_path / "marker"),
-        "tasks/new.joblib": dumps_plain(sound("new")),
+        "tasks/new.joblib": dumps_plain(valid_record("new")),
     }
     file.write_bytes(zipped(members))
     tracemalloc.start()
@@ -292,9 +299,9 @@ def lies_about_size():
 BOMBS = {
     "compression bomb": lambda: zipped({"tasks/bad.joblib": b"0" * (120 * 2**20)}),
     "compression bomb that lies": lies_about_size,
-    "leads out": lambda: zipped({"tasks/../../../bad.joblib": dumps_plain(sound("bad"))}),
-    "absolute": lambda: zipped({"/tasks/bad.joblib": dumps_plain(sound("bad"))}),
-    "backslashes": lambda: zipped({"tasks/..\\..\\bad.joblib": dumps_plain(sound("bad"))}),
+    "leads out": lambda: zipped({"tasks/../../../bad.joblib": dumps_plain(valid_record("bad"))}),
+    "absolute": lambda: zipped({"/tasks/bad.joblib": dumps_plain(valid_record("bad"))}),
+    "backslashes": lambda: zipped({"tasks/..\\..\\bad.joblib": dumps_plain(valid_record("bad"))}),
 }
 
 
