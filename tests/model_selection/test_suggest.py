@@ -195,7 +195,7 @@ def test_the_search_uses_the_kept_model_too(archive, trainings):
         search.fit(*data(seed))
         assert search.cv_results_["origin"][0] == "model"
         assert np.isfinite(search.cv_results_["predicted_mean"][0])
-        (kept._tasks_directory() / f"{search.task_id_}.joblib").unlink()
+        (kept._directory() / "tasks" / f"{search.task_id_}.joblib").unlink()
     assert trainings == [False]
 
 
