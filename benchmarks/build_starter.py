@@ -40,12 +40,12 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import runner
 from benchmarks.data import data_folder, load_classification, load_regression
+from benchmarks.pack_starter import pack_starter
 from benchmarks.runner import make_parser
 from benchmarks.starter_scores import score_classifier, score_regressor
 from benchmarks.starter_spaces import Branch, Spec, specs
 from sktransfer import Archive, DatasetProfile, Space, Task, TransferOptimizer, Trial, profile
 from sktransfer.archive import library_versions
-from sktransfer.archive._starter import pack
 from sktransfer.archive._storage import PACKAGED_STARTER
 from sktransfer.surrogates.gp import GP
 
@@ -317,7 +317,7 @@ def with_twin(task: Task) -> Task:
 def pack_all(work: Path, folder: Path) -> None:
     """Write all records with a successful trial as the starter archive."""
     tasks = [with_twin(task) for task in Archive(work, readonly=True) if task.succeeded]
-    pack(tasks, folder)
+    pack_starter(tasks, folder)
     size = sum(file.stat().st_size for file in folder.glob("*.joblib"))
     print(f"{len(tasks)} tasks, {size / 1e6:.1f} MB in {folder}")
 

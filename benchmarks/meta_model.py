@@ -34,8 +34,8 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.runner import RESULTS, format_page, make_parser, markdown_table
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile
-from sktransfer.archive import _index, _stored
-from sktransfer.archive._model_cache import ModelStore
+from sktransfer.archive import _index, _lazy_task
+from sktransfer.archive._model_cache import ModelCache
 from sktransfer.dataset._meta_features import landmark_models
 from sktransfer.model_selection import _history
 from sktransfer.surrogates import make_surrogate
@@ -165,10 +165,10 @@ def measure_first_proposals(
     model = type(make_surrogate(surrogate))  # both trigger lazy imports, mainly of torch
     imports = time.perf_counter() - begun
     clock.watch("profile", _history, "profile")
-    clock.watch("reading", _stored, "read_task")
+    clock.watch("reading", _lazy_task, "read_task")
     clock.watch("reading", _index, "read_task")
     clock.watch("guard", Archive, "select")
-    clock.watch("model file", ModelStore, "has", "get", "nearest", "put")
+    clock.watch("model file", ModelCache, "has", "get", "nearest", "put")
     clock.watch("training", TransferOptimizer, "fit_surrogate")
     clock.watch("proposal", TransferOptimizer, "propose")
     clock.watch("restoring", model, "set_state")

@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from sktransfer.dataset import DatasetProfile
     from sktransfer.space._estimator_tree import Estimator
 
-TASK_FORMAT = 2
-"""Format of the record. 1: plain lists, no checksum; 2: packed profile, checksum, what resuming needs.
+TASK_FORMAT = 1
+"""Format of a record on disk, independent of the version of the package.
 
-Raise it when a reader of the old number would misread a new record:
-a field that changes its meaning or its type, or a new field that must not be ignored. A new field
-that old readers may ignore leaves the number alone."""
+Raise it when a reader of the old number would misread a new record: when a field changes its
+meaning or its type, or when a new field must not be ignored. Do not raise it for a new field that
+old readers may ignore. Records of a higher number are refused with `NewerFormatError`. From the
+first release on, keep a reader and a frozen test asset for every number that was released.
+"""
 
 
 def new_task_id() -> tuple[str, str]:

@@ -116,7 +116,7 @@ def test_export_passes_its_choices_on(run, monkeypatch, tmp_path):
 
 def test_stats(run):
     counted = json.loads(run("stats", "--json")[1])
-    assert (counted["records"], counted["trials"], counted["formats"]) == (2, 4, {"2": 2})
+    assert (counted["records"], counted["trials"], counted["formats"]) == (2, 4, {"1": 2})
     assert "records     2" in run("stats")[1]
 
 

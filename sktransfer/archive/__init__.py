@@ -1,13 +1,18 @@
-"""Past tunings on disk: append, read, and select those that may speak about today's problem."""
+"""Past tasks on disk: append them, read them, and select those to use for a target task."""
 
-from sktransfer.archive._address import is_remote
 from sktransfer.archive._archive import Archive
 from sktransfer.archive._exchange import ImportReport
 from sktransfer.archive._journal import Journal
 from sktransfer.archive._maintenance import Finding
 from sktransfer.archive._record import library_versions
-from sktransfer.archive._selection import Selection, check_overlap, load_tasks, select_past_tasks
+from sktransfer.archive._selection import (
+    Selection,
+    check_overlap,
+    load_tasks,
+    select_past_tasks,
+)
 from sktransfer.archive._starter import Starter, starter_folder
+from sktransfer.archive._storage import is_remote
 from sktransfer.exceptions import NewerFormatError, RecordError
 
 __all__ = [

@@ -1,10 +1,11 @@
-"""`Archive`: the directory of past tunings.
+"""`Archive`: a directory of past tasks.
 
-``tasks/<id>.joblib`` holds one record per finished tuning and never changes. There is no lock: any number
-of processes may append and read at once, and merging two archives is copying files.
-``running/<id>.jsonl`` is the journal of a fit under way, or of one that was killed (see `_journal`).
-``models/`` is a cache of what was trained on the records, and ``index/`` one of what they are about; both may
-be deleted. An archive at an address (``s3://...``) works on a local copy; see `_remote`.
+``tasks/<id>.joblib`` holds one record per finished search, which never changes. There are no locks:
+any number of processes may append and read at once, and merging two archives is copying files.
+``running/<id>.jsonl`` is the journal of a running search, or of one that was killed (see
+`_journal`). ``models/`` caches surrogates that were trained on the records (see `_model_cache`),
+and ``index/`` caches what `select` needs to know of them (see `_index`). Both may be deleted. An
+archive at an address (``s3://...``) works on a local copy (see `_remote`).
 """
 
 from __future__ import annotations
@@ -14,54 +15,80 @@ import heapq
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from sktransfer.archive import _storage
-from sktransfer.archive._address import check_installed, is_remote
-from sktransfer.archive._exchange import find, is_record_of
-from sktransfer.archive._index import heads, keep, note
+from sktransfer.archive._exchange import (
+    ImportReport,
+    export_tasks,
+    import_records,
+    merge_records,
+)
+from sktransfer.archive._importers import (
+    FittedSearch,
+    Table,
+    is_table,
+    task_from_search,
+    task_from_table,
+)
+from sktransfer.archive._index import add_entry, read_entries, save_if_worthwhile
 from sktransfer.archive._journal import Journals
-from sktransfer.archive._model_cache import ModelStore
-from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
-from sktransfer.archive._record import is_id, record_to_task, task_to_record
-from sktransfer.archive._remote import Remote
-from sktransfer.archive._selection import Selection, described, select_past_tasks, warn_skipped
+from sktransfer.archive._lazy_task import LazyTask
+from sktransfer.archive._maintenance import Age, Finding, find_problems, ids_to_prune
+from sktransfer.archive._model_cache import ModelCache
+from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
+from sktransfer.archive._record import is_id, is_same_task, record_to_task, task_to_record
+from sktransfer.archive._remote import check_installed, open_storage
+from sktransfer.archive._selection import (
+    ProfileLike,
+    Selection,
+    SpaceLike,
+    describe_space,
+    select_past_tasks,
+)
 from sktransfer.archive._starter import Starter
-from sktransfer.archive._stored import StoredTask
-from sktransfer.archive._upkeep import Upkeep
+from sktransfer.archive._storage import (
+    Storage,
+    archive_directory,
+    is_remote,
+    read_task,
+    starter_directory,
+    warn_skipped,
+)
 from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
 
-class Archive(Upkeep):
-    """Past tunings on disk.
+class Archive:
+    """Past tasks on disk.
 
-    Making one touches no file; a directory that does not exist is an empty archive, and is made by the
-    first `append`. Reading runs no code, whoever wrote the files.
+    The constructor touches no file. A directory that does not exist is an empty archive, and the
+    first `append` creates it. Reading runs no code, whatever the source of the files.
 
     Parameters
     ----------
     path : str or os.PathLike, default="auto"
-        The directory. "auto" is the user's own archive: what the environment variable
-        ``SKTRANSFER_ARCHIVE`` says, or a folder in the user's data directory. Also an address that
-        fsspec knows, such as ``s3://bucket/past`` (``pip install 'sktransfer[remote]'``).
+        The directory. "auto" is the user's own archive: the path in the environment variable
+        ``SKTRANSFER_ARCHIVE``, or a folder in the user's data directory. An address that fsspec
+        knows is allowed as well, such as ``s3://bucket/past``
+        (``pip install 'sktransfer[remote]'``).
     keep : {"sketch", "sample"}, default="sketch"
-        What `add` keeps of the data: a sketch from which no row can be read, or a sample of the rows.
+        What `add` stores of the data: a sketch that contains no row, or a sample of the rows.
     readonly : bool, default=False
-        Whether to refuse to write.
+        Whether writing is an error.
     overlap : {"exclude", "allow"} or float, default="exclude"
-        What `select` does with tasks that share rows with the data at hand: "exclude" refuses them,
-        "allow" hears them, and a number in [0, 1] is the share of common rows from which on a task is
-        refused. At 0 any row in common is one too many.
+        How `select` treats tasks that share rows with the target's data. "exclude" excludes them,
+        "allow" uses them. A number in [0, 1] is the share of common rows at which a task is
+        excluded. With 0, a single common row excludes it.
     starter : bool or None, default=None
-        Whether `select` also hears the starter archive, the tasks that ship with the package; None says
-        yes where path is "auto". They do not belong to this archive, and ``len`` does not count them.
+        Whether `select` also uses the starter archive, the tasks that ship with the package. None
+        means yes if path is "auto". They do not belong to this archive, and ``len`` does not count
+        them.
 
     Notes
     -----
-    Iterating gives the tasks by id, oldest first, and among them what searches left behind that were
-    killed, as incomplete tasks. They are shared within the process: do not edit the
-    dicts in them. A file that is not a sound record is left out with a warning.
+    Iterating yields the tasks by id, oldest first. The trials of killed searches are included, as
+    incomplete tasks. Tasks are shared within the process, so do not edit the dicts in them. A file
+    that is not a valid record is skipped with a warning.
 
     Examples
     --------
@@ -83,7 +110,7 @@ class Archive(Upkeep):
         starter: bool | None = None,
     ) -> None:
         if path == "":
-            raise ValueError("An archive needs a path; '.' is the working directory, None stands for none.")
+            raise ValueError("An archive needs a path. '.' is the working directory.")
         self.path = path
         self.keep = keep
         self.readonly = readonly
@@ -109,74 +136,47 @@ class Archive(Upkeep):
     def __hash__(self) -> int:
         return hash(self._key())
 
-    # -- reading -------------------------------------------------------------------------------
-
     def _directory(self) -> Path:
-        return _storage.archive_directory(self.path)
+        return archive_directory(self.path)
 
-    def _tasks_directory(self) -> Path:
-        return self._directory() / "tasks"
+    def _open(self, refresh: bool = False) -> Storage:
+        """Return the storage of the records, after an update of the local copy if asked for."""
+        storage = open_storage(self.path)
+        if refresh:
+            storage.refresh()
+        return storage
 
-    def _remote(self) -> Remote | None:
-        path = os.environ.get(_storage.VARIABLE, "") if self.path == "auto" else self.path
-        if not is_remote(path):
-            return None
-        check_installed(os.fspath(path))
-        return Remote(os.fspath(path))
+    def _starter(self) -> Starter:
+        wanted = self.path == "auto" if self.starter is None else self.starter
+        return Starter(starter_directory() if wanted else None)
 
-    def _refresh(self) -> None:
-        """Fetch what is new at the address, if the archive is at one."""
-        if (remote := self._remote()) is not None:
-            remote.refresh(MAX_BYTES)
+    def _check_writable(self) -> None:
+        if self.readonly:
+            raise PermissionError(f"{self!r} is readonly, nothing can be written to it.")
 
-    def _file(self, id: str) -> Path:
-        return self._tasks_directory() / (id + _storage.SUFFIX)
+    # -- reading ---------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        """Number of record files; none of them is opened."""
-        self._refresh()
-        return len(_storage.record_files(self._tasks_directory()))
+        """Number of record files. None of them is opened."""
+        return len(self._open(refresh=True).files())
 
     def __bool__(self) -> bool:
-        """True: an empty archive is still an archive to write to."""
+        """True, because an empty archive can be written to."""
         return True
 
     def __contains__(self, id: object) -> bool:
-        self._refresh()
-        return isinstance(id, str) and is_id(id) and self._file(id).is_file()
+        storage = self._open(refresh=True)
+        return isinstance(id, str) and is_id(id) and storage.file(id).is_file()
 
     def __iter__(self) -> Iterator[Task]:
-        self._refresh()
-        records = _storage.record_files(self._tasks_directory())
-        return heapq.merge(self._read_all(records), self._left(), key=lambda task: task.id)
+        storage = self._open(refresh=True)
+        return _merge_by_id(_read_tasks(storage.files()), self._unfinished(storage))
 
-    def _left(self) -> Iterator[Task]:
-        """What killed fits left behind, as far as there is no record of it."""
-        return self.journals.tasks(at_work=False, but=lambda id: self._file(id).exists())
-
-    def _read_all(self, files: list[Path]) -> Iterator[Task]:
-        for file in files:
-            try:
-                task = read_task(file)
-            except FileNotFoundError:  # removed by somebody since the directory was listed
-                continue
-            except RecordError as error:
-                warn_skipped(error)
-            else:
-                yield task
-
-    def _candidates(self) -> Iterator[Task]:
-        """Tasks for `select`, their trials and profiles still on the disk where the index says enough."""
-        self._refresh()
-        return heapq.merge(self._stored(), self._left(), key=lambda task: task.id)
-
-    def _stored(self) -> Iterator[Task]:
-        directory = self._directory()
-        for id, head in heads(directory):
-            if isinstance(head, RecordError):
-                warn_skipped(head)
-            else:
-                yield StoredTask.of(head, id, directory / "tasks")
+    def _unfinished(self, storage: Storage) -> Iterator[Task]:
+        """Yield the tasks of killed searches that have no record."""
+        return self.journals.tasks(
+            include_running=False, is_recorded=lambda id: storage.file(id).exists()
+        )
 
     def get(self, id: str) -> Task:
         """Return the task of this id.
@@ -190,7 +190,7 @@ class Archive(Upkeep):
         KeyError
             If there is none.
         RecordError
-            If its file is not a sound record.
+            If its file is not a valid record.
 
         Examples
         --------
@@ -199,48 +199,45 @@ class Archive(Upkeep):
         KeyError: "There is no task '2001' in the archive ..."
         """
         if is_id(id):
-            self._refresh()
+            storage = self._open(refresh=True)
             with contextlib.suppress(FileNotFoundError):
-                return read_task(self._file(id))
-            with contextlib.suppress(FileNotFoundError):  # a fit that was killed, or is still at work
+                return read_task(storage.file(id))
+            with contextlib.suppress(FileNotFoundError):  # a search that is running, or was killed
                 return self.journals.get(id)
             if task := self._starter().get(id):
                 return task
-        raise KeyError(f"There is no task {id!r} in the archive {self._tasks_directory().parent}.")
+        raise KeyError(f"There is no task {id!r} in the archive {self._directory()}.")
 
     __getitem__ = get
 
-    def _starter(self) -> Starter:
-        wanted = self.path == "auto" if self.starter is None else self.starter
-        return Starter(_storage.starter_directory() if wanted else None)
-
     def select(
         self,
-        space: Any = None,
-        profile: Any = None,
+        space: SpaceLike = None,
+        profile: ProfileLike = None,
         *,
         overlap: float | str | None = None,
         extra_tasks: Iterable[Task] = (),
     ) -> Selection:
-        """Find the past tasks that may speak about a problem.
+        """Select the past tasks to use for a target task.
 
         Parameters
         ----------
         space : Space, its ``describe()`` or None
             The space to be searched. A task must be about the same estimator and have a tuned
-            parameter in common; its metric may be another. None asks for neither.
+            parameter in common; its metric may be another. With None, neither is required.
         profile : DatasetProfile, its ``to_dict()``, a sequence of them or None
-            The data at hand. A task that saw rows of any of them is refused; if it or these have no
-            profile, that cannot be told, and the task is allowed.
+            The target's data. A task that saw rows of any of them is excluded. If the task or the
+            target has no profile, this is unknown, and the task is used.
         overlap : {"exclude", "allow"}, float or None, default=None
-            As for `Archive`; None takes the archive's.
+            As for `Archive`. None means the archive's own setting.
         extra_tasks : iterable of Task
-            Tasks that are not in the archive, put to the same rules.
+            Tasks that are not in the archive. The same rules apply to them.
 
         Returns
         -------
         Selection
-            ``tasks``, by id, the starter's last, and ``refused``, pairs of a task and the reason.
+            ``used``, the tasks by id, those of the starter archive last, and ``excluded``, pairs of
+            a task and the reason.
 
         Examples
         --------
@@ -253,29 +250,31 @@ class Archive(Upkeep):
         ((), ['no parameter in common'])
         """
         overlap = self.overlap if overlap is None else overlap
-        today = described(space)
-        tasks = [*self._candidates(), *self._starter().candidates(today, profile)]
+        target = describe_space(space)
+        storage = self._open(refresh=True)
+        tasks = list(_merge_by_id(_list_tasks(storage), self._unfinished(storage)))
+        tasks += self._starter().candidates(target, profile)
         known = {task.id for task in tasks}
-        others = [task for task in extra_tasks if task.id not in known]
-        selection = select_past_tasks(tasks + others, today, profile, overlap)
+        tasks += [task for task in extra_tasks if task.id not in known]
+        selection = select_past_tasks(tasks, target, profile, overlap)
         if not self.readonly:
-            keep(self._directory())
+            save_if_worthwhile(storage.directory)
         return selection
 
     @property
-    def model_cache(self) -> ModelStore:
-        """The cached meta-models that were trained on tasks of this archive.
+    def model_cache(self) -> ModelCache:
+        """The cached surrogates that were trained on tasks of this archive.
 
         Examples
         --------
         >>> Archive("past", readonly=True).model_cache.get({"surrogate": "A"}, ["t1"]) is None
         True
         """
-        return ModelStore(self._directory() / "models", readonly=self.readonly)
+        return ModelCache(self._directory() / "models", readonly=self.readonly)
 
     @property
     def journals(self) -> Journals:
-        """The journals of the fits under way, and of those that were killed.
+        """The journals of running searches, and of those that were killed.
 
         Examples
         --------
@@ -284,10 +283,10 @@ class Archive(Upkeep):
         """
         return Journals(self._directory() / "running", readonly=self.readonly)
 
-    # -- writing -------------------------------------------------------------------------------
+    # -- writing ---------------------------------------------------------------------------------
 
     def append(self, task: Task) -> str:
-        """Write the record of a finished tuning; it is there as a whole or not at all.
+        """Write the record of a finished search. It is written completely or not at all.
 
         Parameters
         ----------
@@ -301,9 +300,9 @@ class Archive(Upkeep):
         Raises
         ------
         TypeError
-            If something in the task is not plain data; the message says where.
+            If something in the task is not plain data. The message says where.
         ValueError
-            If the task is not sound, or if another one of the same id is there.
+            If the task is invalid, or if there is another one of the same id.
         PermissionError
             If the archive is readonly or its directory cannot be written to.
 
@@ -315,36 +314,324 @@ class Archive(Upkeep):
         """
         self._check_writable()
         if not isinstance(task, Task):
-            raise TypeError(f"An archive holds tasks, not a {type(task).__name__}; see Task.from_trials.")
-        record = task_to_record(task)
-        data = _storage.dump(record)
-        # What is written must be readable, and the reader is the one to say so.
+            raise TypeError(
+                f"An archive holds tasks, not a {type(task).__name__}. See Task.from_trials."
+            )
+        data = dumps_plain(task_to_record(task))
+        # Reading the bytes back makes sure that the record can be read later.
         written = record_to_task(loads_plain(data), f"task {task.id!r}")
-        self._refresh()
-        file = self._file(task.id)
-        there = find(self, task.id)
-        if there is not None and not is_record_of(there, record):
-            raise ValueError(f"There is another record of this id: {file}. A record is never overwritten.")
+        storage = self._open(refresh=True)
+        there = storage.find(task.id)
         if there is None:
             try:
-                self._write(task.id, data, new=True)
-            except FileExistsError:  # since we looked
-                self._refresh()
-                there = find(self, task.id)
-                if there is None or not is_record_of(there, record):
-                    raise ValueError(f"There is another record of this id: {file}. It was kept.") from None
-            with contextlib.suppress(Exception):  # a cache: the record is there
-                note(self._directory(), written, file)
+                storage.write(task.id, data, new=True)
+            except FileExistsError:  # since `find`
+                storage.refresh()
+                there = storage.find(task.id)
+            else:
+                with contextlib.suppress(Exception):  # the index is a cache, the record is written
+                    add_entry(storage.directory, written, storage.file(task.id))
+                return task.id
+        if not isinstance(there, Task) or not is_same_task(there, task):
+            file = storage.file(task.id)
+            raise ValueError(f"There is another record of this id, which is kept: {file}.")
         return task.id
 
-    def _write(self, id: str, data: bytes, new: bool = False) -> None:
-        """Put the bytes of a record in their place."""
-        file, remote = self._file(id), self._remote()
-        if remote is not None:
-            remote.write(file.name, data, new)
-        else:
-            _storage.write(file, data, new)
+    def add(
+        self, search: FittedSearch | Table, X: object = None, y: object = None, **table: Any
+    ) -> str:
+        """Append the results of a fitted search, such as GridSearchCV, or a table of trials.
 
-    def _check_writable(self) -> None:
-        if self.readonly:
-            raise PermissionError(f"{self!r} is readonly: nothing can be written to it.")
+        Parameters
+        ----------
+        search : fitted search or table
+            GridSearchCV, RandomizedSearchCV, their halving versions, or any object with
+            ``cv_results_``, ``estimator`` and one of ``param_grid``, ``param_distributions``,
+            ``space``. Of a halving search, only the candidates with the most resources are used.
+            A table is a DataFrame, a dict of columns or a list of dicts. It has one row per trial,
+            with the parameters, a ``score`` to be maximized and, if known, ``std`` and
+            ``fit_time``. ``DataFrame(search.cv_results_)`` is a table as well, with all of its
+            metrics. Pass ``metric`` to say which one ``mean_test_score`` is.
+        X, y
+            The data that the search was fitted to. They are optional for a table, but without
+            them the rows are unknown.
+        **table
+            For a table only: ``estimator``, without which its parameters have no canonical names;
+            ``space``, by default the values that occur; ``score``, the column of the score;
+            ``metric``, its name.
+
+        Returns
+        -------
+        str
+            The id of the new task.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            If the search is not fitted.
+
+        Examples
+        --------
+        >>> from sktransfer import Archive
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from sklearn.svm import SVC
+        >>> X, y = load_iris(return_X_y=True)
+        >>> archive = Archive()
+        >>> name = archive.add(GridSearchCV(SVC(), {"C": [0.1, 1, 10]}).fit(X, y), X, y)
+        >>> len(archive[name].trials)
+        3
+        """
+        self._check_writable()
+        if is_table(search):
+            task = task_from_table(search, X, y, keep=self.keep, **table)
+        elif table:
+            raise TypeError(f"{', '.join(table)}: these parameters are for tables only.")
+        else:
+            task = task_from_search(cast(FittedSearch, search), X, y, keep=self.keep)
+        return self.append(task)
+
+    def remove(self, task: Task | str) -> None:
+        """Delete a record, or the journal of a killed search. A running search is not touched.
+
+        Parameters
+        ----------
+        task : Task or str
+            The task, or its id.
+
+        Raises
+        ------
+        KeyError
+            If there is no such task.
+
+        Examples
+        --------
+        >>> from sktransfer import Archive
+        >>> Archive().remove("2001")
+        Traceback (most recent call last):
+        KeyError: "There is no task '2001' in the archive ..."
+        """
+        self._check_writable()
+        id = task.id if isinstance(task, Task) else task
+        storage = self._open(refresh=True)
+        if is_id(id):
+            has_record = storage.remove(id)
+            # The journal as well, which would otherwise take the place of the record.
+            if self.journals.discard(id) or has_record:
+                return
+        raise KeyError(f"There is no task {id!r} in the archive {storage.directory}.")
+
+    # -- maintenance and exchange ----------------------------------------------------------------
+
+    def verify(self, repair: bool = False) -> list[Finding]:
+        """Read every file of the archive, and list what is wrong.
+
+        Parameters
+        ----------
+        repair : bool, default=False
+            Whether to move invalid files to the folder ``damaged``. Nothing is deleted. A record of
+            a newer format is valid and stays where it is.
+
+        Returns
+        -------
+        list of Finding
+            ``file``, ``problem`` and ``moved``, the new place or None. Empty if all files are
+            valid.
+
+        Examples
+        --------
+        >>> from sktransfer import Archive
+        >>> from sktransfer.task import Task
+        >>> archive = Archive()
+        >>> name = archive.append(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.9)]))
+        >>> archive.verify()
+        []
+        """
+        if repair:
+            self._check_writable()
+        return find_problems(self._open(), repair)
+
+    def merge(self, other: Archive | str | os.PathLike[str]) -> ImportReport:
+        """Add every record of another archive, and the journals of its killed searches.
+
+        The other archive is not changed.
+
+        Parameters
+        ----------
+        other : Archive, str or os.PathLike
+            The other archive, or its directory. Invalid files and records of a newer format are
+            refused, with one warning.
+
+        Returns
+        -------
+        ImportReport
+            ``added`` and ``known``, the ids of new and of known records, and ``refused``, with the
+            reasons. If both archives have an id, this one keeps its own record.
+
+        Raises
+        ------
+        FileNotFoundError
+            If there is no archive in that directory.
+
+        Examples
+        --------
+        >>> from sktransfer import Archive
+        >>> one, other = Archive(), Archive("past/other")
+        >>> one.merge(other)
+        Traceback (most recent call last):
+        FileNotFoundError: [Errno 2] There is no archive to merge from: '...other'
+        """
+        self._check_writable()
+        source = other if isinstance(other, Archive) else type(self)(other, readonly=True)
+        storage = source._open(refresh=True)
+        return merge_records(self._open(), storage, source._unfinished(storage), str(source.path))
+
+    def export(
+        self,
+        file: str | os.PathLike[str],
+        *,
+        samples: bool = False,
+        fingerprints: bool = True,
+        names: bool = True,
+        times: bool = True,
+    ) -> int:
+        """Write all records to one file, which can be shared.
+
+        Parameters
+        ----------
+        file : str or os.PathLike
+            The ZIP file. An existing file is replaced.
+        samples : bool, default=False
+            Whether to include samples of the data, if there are any.
+        fingerprints : bool, default=True
+            Whether to include the hashes of rows. Without them, it is unknown which rows a record
+            saw, and it is used only with ``overlap="allow"``.
+        names : bool, default=True
+            Whether to include the names that you chose: pipeline steps, functions, scorers. The
+            names of classes and parameters are always included.
+        times : bool, default=True
+            Whether to include the date of a record and the times of its fits. Without, it gets
+            another id.
+
+        Returns
+        -------
+        int
+            Number of records in the file.
+
+        Examples
+        --------
+        >>> from sktransfer import Archive
+        >>> from sktransfer.task import Task
+        >>> archive = Archive()
+        >>> name = archive.append(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.9)]))
+        >>> archive.export(archive._directory() / "shared.zip")
+        1
+        """
+        storage = self._open(refresh=True)
+        if not storage.exists():
+            raise FileNotFoundError(2, "There is no archive to export", str(storage.directory))
+        return export_tasks(
+            self, file, samples=samples, fingerprints=fingerprints, names=names, times=times
+        )
+
+    def import_(self, file: str | os.PathLike[str]) -> ImportReport:
+        """Add the records of a file that `export` wrote.
+
+        Parameters
+        ----------
+        file : str or os.PathLike
+            The file. It may come from any source, because nothing in it is run.
+
+        Returns
+        -------
+        ImportReport
+            As for `merge`.
+
+        Raises
+        ------
+        RecordError
+            If the file is not an exported archive.
+
+        Examples
+        --------
+        >>> from sktransfer import Archive
+        >>> from sktransfer.task import Task
+        >>> archive = Archive()
+        >>> name = archive.append(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.9)]))
+        >>> n_records = archive.export(archive._directory() / "shared.zip")
+        >>> archive.remove(name)
+        >>> archive.import_(archive._directory() / "shared.zip").added == (name,)
+        True
+        """
+        self._check_writable()
+        return import_records(self._open(), file)
+
+    def prune(
+        self,
+        *,
+        older_than: Age = None,
+        keep_newest: int | None = None,
+        max_records: int | None = None,
+        dry_run: bool = False,
+    ) -> list[str]:
+        """Remove records that are old or too many. A record is removed if any of the rules says so.
+
+        Parameters
+        ----------
+        older_than : float, timedelta, datetime or None
+            Age in days, or a moment. Records made before it are removed. Records without a readable
+            date stay.
+        keep_newest : int or None
+            How many records of one estimator on one data set to keep.
+        max_records : int or None
+            How many records to keep in all, the newest ones.
+        dry_run : bool, default=False
+            Whether to return the ids without removing anything.
+
+        Returns
+        -------
+        list of str
+            Ids of the removed records, oldest first.
+
+        Examples
+        --------
+        >>> from sktransfer import Archive
+        >>> from sktransfer.task import Task
+        >>> archive = Archive()
+        >>> name = archive.append(Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.9)]))
+        >>> archive.prune(older_than=365), archive.prune(max_records=0, dry_run=True) == [name]
+        ([], True)
+        """
+        if not dry_run:
+            self._check_writable()
+        ids = ids_to_prune(self, older_than, keep_newest, max_records)
+        for id in () if dry_run else ids:
+            with contextlib.suppress(KeyError):  # removed by another process
+                self.remove(id)
+        return ids
+
+
+def _merge_by_id(*streams: Iterator[Task]) -> Iterator[Task]:
+    return heapq.merge(*streams, key=lambda task: task.id)
+
+
+def _read_tasks(files: list[Path]) -> Iterator[Task]:
+    """Yield the tasks of record files. Warn of invalid ones."""
+    for file in files:
+        try:
+            task = read_task(file)
+        except FileNotFoundError:  # removed since the directory was listed
+            continue
+        except RecordError as error:
+            warn_skipped(error)
+        else:
+            yield task
+
+
+def _list_tasks(storage: Storage) -> Iterator[Task]:
+    """Yield all tasks without reading their trials and profiles, where the index has an entry."""
+    for id, entry in read_entries(storage.directory):
+        if isinstance(entry, RecordError):
+            warn_skipped(entry)
+        else:
+            yield LazyTask.from_entry(entry, id, storage.tasks)

@@ -1,72 +1,120 @@
-"""A task from a search that scikit-learn has fitted, so that past work is not lost."""
+"""Importers: tasks from searches that scikit-learn has fitted, and from tables of trials."""
 
 from __future__ import annotations
 
+import math
 import warnings
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from sktransfer.archive._record import library_versions
 from sktransfer.dataset import profile
+from sktransfer.exceptions import ArchiveWarning
+from sktransfer.space import Space
 from sktransfer.task import Task, Trial
 from sktransfer.utils._metric_names import recorded_metrics, recorded_name
+from sktransfer.utils._values import identity, to_python
 
-_SPACES = ("space", "param_distributions", "param_grid")
-_PREFIX = "mean_test_"
+_SPACE_ATTRIBUTES = ("space", "param_distributions", "param_grid")
+_MEAN, _PARAMETER = "mean_test_", "param_"
+_SCORE_COLUMNS = ("score", "mean_test_score")
+# Columns that are not parameters, by the names of `Trial` and of `cv_results_`.
+_OTHER_COLUMNS = {
+    "std": "std",
+    "std_test_score": "std",
+    "fit_time": "fit_time",
+    "mean_fit_time": "fit_time",
+}
+_MISSING_TYPES = ("NAType", "NaTType", "MaskedConstant")
+_MISSING = object()
 
 
-def task_from_search(search: Any, X: Any, y: Any = None, *, keep: str = "sketch") -> Task:
-    """Make a task of a fitted search; see `Archive.add`."""
-    space = _space(search)
+class FittedSearch(Protocol):
+    """A fitted search, such as GridSearchCV. It also has one of `_SPACE_ATTRIBUTES`."""
+
+    estimator: BaseEstimator
+    cv_results_: Mapping[str, Any]
+
+
+class DataFrame(Protocol):
+    """A table of any library."""
+
+    columns: Any
+
+    def __getitem__(self, name: Any) -> Any: ...
+
+
+DeclaredSpace = Space | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+Table = DataFrame | Mapping[str, Sequence] | list[Mapping[str, Any]]
+
+
+# -- searches ------------------------------------------------------------------------------------
+
+
+def task_from_search(
+    search: FittedSearch, X: object, y: object = None, *, keep: str = "sketch"
+) -> Task:
+    """Make a task from a fitted search. See `Archive.add`."""
+    space = _find_space(search)
     if not hasattr(search, "cv_results_"):
-        raise NotFittedError(f"This {type(search).__name__} is not fitted yet: call fit before adding it.")
+        raise NotFittedError(
+            f"This {type(search).__name__} is not fitted yet. Call fit before adding it."
+        )
     if X is None:
         warnings.warn(
-            "Without X nobody knows the rows that this search was about, so its record will not be heard by "
-            "later ones: give add the X and y that it was fitted to.",
+            "Without X, the rows that this search used are unknown, so later searches will exclude "
+            "its record. Pass the X and y that it was fitted to.",
+            ArchiveWarning,
             stacklevel=3,
         )
     keys, scoring = _score_keys(search), getattr(search, "scoring", None)
-    tuned = keys[0].removeprefix(_PREFIX)
+    tuned = keys[0].removeprefix(_MEAN)
     rows, estimator, dropped = _full_resources(search)
     return Task.from_trials(
         space,
         trials := [_trial(search, row, keys, dropped) for row in rows],
         profile(X, y, keep=keep),
         estimator=estimator,
-        metrics=(recorded_name(tuned, scoring), *dict.fromkeys(name for t in trials for name in t.metrics)),
+        metrics=(
+            recorded_name(tuned, scoring),
+            *dict.fromkeys(name for trial in trials for name in trial.metrics),
+        ),
         versions=library_versions(),
     )
 
 
-def _space(search: Any) -> Any:
-    for name in ("space_", *_SPACES):  # what was searched, where the search says so
+def _find_space(search: FittedSearch) -> Any:
+    for name in ("space_", *_SPACE_ATTRIBUTES):
         if hasattr(search, name) and hasattr(search, "estimator"):
             return getattr(search, name)
     raise TypeError(
-        f"A {type(search).__name__} cannot be added: it takes a search such as GridSearchCV, with an "
-        f"'estimator' and one of {', '.join(map(repr, _SPACES))}."
+        f"A {type(search).__name__} cannot be added. Pass a search such as GridSearchCV, with an "
+        f"'estimator' and one of {', '.join(map(repr, _SPACE_ATTRIBUTES))}."
     )
 
 
-def _score_keys(search: Any) -> list[str]:
-    """Columns of the scores, the one that was tuned first."""
-    keys = [key for key in search.cv_results_ if key.startswith(_PREFIX)]
+def _score_keys(search: FittedSearch) -> list[str]:
+    """Return the columns of scores. The one that was optimized comes first."""
+    keys = [key for key in search.cv_results_ if key.startswith(_MEAN)]
     if not keys:
-        raise ValueError(f"The cv_results_ of this {type(search).__name__} hold no mean test score.")
+        raise ValueError(
+            f"The cv_results_ of this {type(search).__name__} hold no mean test score."
+        )
     refit = getattr(search, "refit", None)
-    tuned = f"{_PREFIX}{refit}" if isinstance(refit, str) else f"{_PREFIX}score"
+    tuned = f"{_MEAN}{refit}" if isinstance(refit, str) else f"{_MEAN}score"
     return sorted(keys, key=lambda key: key != tuned)
 
 
-def _full_resources(search: Any) -> tuple[np.ndarray, Any, str | None]:
-    """Rows that count, the estimator they were evaluated with, and a name to leave out of their params.
+def _full_resources(search: FittedSearch) -> tuple[np.ndarray, BaseEstimator, str | None]:
+    """Return the rows to use, their estimator, and a name to leave out of their params.
 
-    Successive halving judges most candidates on little data or few iterations: only the last, largest
-    amount compares with other searches. If the resource is a parameter, it is not a tuned one.
+    Successive halving evaluates most candidates on little data or few iterations. Only the last and
+    largest amount is comparable with other searches. If the resource is a parameter, it is not
+    tuned.
     """
     results, estimator = search.cv_results_, search.estimator
     if "n_resources" not in results:
@@ -79,22 +127,192 @@ def _full_resources(search: Any) -> tuple[np.ndarray, Any, str | None]:
     return np.flatnonzero(amounts == amounts[-1]), estimator, resource
 
 
-def _trial(search: Any, row: int, keys: list[str], dropped: str | None) -> Trial:
+def _trial(search: FittedSearch, row: int, keys: list[str], dropped: str | None) -> Trial:
     results = search.cv_results_
     score, std = results[keys[0]][row], _cell(results, keys[0].replace("mean", "std", 1), row)
-    # What a failed fit is to count, in every fold, is no score.
+    # If every fold has the error score, all fits failed.
     failed = score == getattr(search, "error_score", None) and std == 0
     params = {name: value for name, value in results["params"][row].items() if name != dropped}
-    means = {key.removeprefix(_PREFIX): _cell(results, key, row) for key in keys}
+    means = {key.removeprefix(_MEAN): _cell(results, key, row) for key in keys}
+    tuned = keys[0].removeprefix(_MEAN)
     return Trial.make(
         params,
         score,
         status="failed" if failed else "ok",
         std=std,
         fit_time=_cell(results, "mean_fit_time", row),
-        metrics=recorded_metrics(means, keys[0].removeprefix(_PREFIX), getattr(search, "scoring", None)),
+        metrics=recorded_metrics(means, tuned, getattr(search, "scoring", None)),
     )
 
 
-def _cell(results: Any, key: str, row: int) -> float:
+def _cell(results: Mapping[str, Any], key: str, row: int) -> float:
     return float(results[key][row]) if key in results else float("nan")
+
+
+# -- tables --------------------------------------------------------------------------------------
+
+
+def is_table(thing: object) -> TypeGuard[Table]:
+    """Whether `thing` is a DataFrame (of any library), a dict of columns or a list of rows.
+
+    >>> is_table([{"C": 1, "score": 0.9}]), is_table({"C": [1], "score": [0.9]}), is_table("C")
+    (True, True, False)
+    """
+    return hasattr(thing, "columns") or isinstance(thing, (Mapping, list))
+
+
+def task_from_table(
+    table: Table,
+    X: object = None,
+    y: object = None,
+    *,
+    estimator: BaseEstimator | None = None,
+    space: DeclaredSpace | None = None,
+    score: str | None = None,
+    metric: str | None = None,
+    keep: str = "sketch",
+) -> Task:
+    """Make a task from a table. See `Archive.add`.
+
+    >>> task = task_from_table({"C": [1, 10], "score": [0.9, 0.8]})
+    >>> task.best.params, task.space["branches"][0]["C"]["values"]
+    ({'C': 1}, [1, 10])
+    """
+    columns = _columns(table)
+    score = _score_column(columns, score)
+    names = _parameters(columns, score, space)
+    cells = {name: _values(columns[column]) for name, column in names.items()}
+    # A missing cell is a parameter that the trial did not have, as in the branches of a grid.
+    rows = [
+        {name: values[row] for name, values in cells.items() if values[row] is not _MISSING}
+        for row in range(len(columns[score]))
+    ]
+    # The table does not say which metric "mean_test_score" is.
+    metric = metric or (score if score == "mean_test_score" else score.removeprefix(_MEAN))
+    others = {
+        name.removeprefix(_MEAN): values
+        for name, values in columns.items()
+        if name.startswith(_MEAN) and name != score and name not in names.values()
+    }
+    others = {
+        name: values for name, values in others.items() if name != metric and _are_numbers(values)
+    }
+    fields = {field: columns[name] for name, field in _OTHER_COLUMNS.items() if name in columns}
+    if (std := score.replace("mean", "std", 1)) in columns and score.startswith(_MEAN):
+        fields["std"] = columns[std]
+    trials = [
+        {
+            "params": params,
+            "score": _number(columns[score][row]),
+            **{field: _number(values[row]) for field, values in fields.items()},
+            "metrics": {name: _number(values[row]) for name, values in others.items()},
+        }
+        for row, params in enumerate(rows)
+    ]
+    return Task.from_trials(
+        _infer_space(rows) if space is None else space,
+        trials,
+        None if X is None else profile(X, y, keep=keep),
+        estimator=estimator,
+        metrics=(metric, *others),
+        versions=library_versions(),
+    )
+
+
+def _columns(table: Table) -> dict[str, list]:
+    if isinstance(table, list):
+        if not all(isinstance(row, Mapping) for row in table):
+            raise TypeError("A list of trials must be a list of dicts, one per trial.")
+        names: Any = dict.fromkeys(name for row in table for name in row)
+        columns = {name: [row.get(name, _MISSING) for row in table] for name in names}
+    else:
+        given: Any = table if isinstance(table, Mapping) else table.columns
+        columns = {name: list(table[name]) for name in given}
+    if hasattr(table, "to_dicts"):  # polars has None for missing cells of every type
+        columns = {
+            name: [_MISSING if cell is None else cell for cell in cells]
+            for name, cells in columns.items()
+        }
+    if unnamed := [name for name in columns if not isinstance(name, str)]:
+        raise TypeError(f"The names of columns must be strings, but one is {unnamed[0]!r}.")
+    if not columns or not next(iter(columns.values())):
+        raise ValueError("The table has no trials.")
+    if len({len(values) for values in columns.values()}) > 1:
+        raise ValueError("The columns of the table have different lengths.")
+    return columns
+
+
+def _score_column(columns: Mapping[str, Sequence], score: str | None) -> str:
+    wanted = [score] if score is not None else [name for name in _SCORE_COLUMNS if name in columns]
+    if not wanted or wanted[0] not in columns:
+        names = repr(score) if score is not None else " or ".join(map(repr, _SCORE_COLUMNS))
+        raise ValueError(
+            f"The table has no column {names}; its columns are {', '.join(columns)}. "
+            "Pass the name of the column of scores as score=..."
+        )
+    return wanted[0]
+
+
+def _parameters(
+    columns: Mapping[str, Sequence],
+    score: str,
+    space: DeclaredSpace | None,
+) -> dict[str, str]:
+    """Return the names of the parameters, and of their columns."""
+    if space is not None:
+        if isinstance(space, Space):
+            branches: Sequence[Mapping[str, Any]] = space.branches
+        else:
+            branches = [space] if isinstance(space, Mapping) else space
+        wanted = list(dict.fromkeys(name for branch in branches for name in branch))
+    elif any(name.startswith(_PARAMETER) for name in columns):
+        wanted = [name.removeprefix(_PARAMETER) for name in columns if name.startswith(_PARAMETER)]
+    else:
+        return {name: name for name in columns if name != score and name not in _OTHER_COLUMNS}
+    found = {name: _PARAMETER + name if _PARAMETER + name in columns else name for name in wanted}
+    absent = [name for name, column in found.items() if column not in columns]
+    if absent:
+        raise ValueError(f"The table has no column for the parameter {absent[0]!r}.")
+    return found
+
+
+def _values(column: Sequence) -> list[Any]:
+    """Return the cells of a column as Python values, with `_MISSING` where there is none."""
+    values: list[Any] = [_MISSING if _is_missing(cell) else to_python(cell) for cell in column]
+    present = [value for value in values if value is not _MISSING]
+    # A DataFrame turns integers into floats if a cell is missing: 5.0 was max_depth=5.
+    is_incomplete = len(present) < len(values)
+    if is_incomplete and all(isinstance(value, float) and value.is_integer() for value in present):
+        return [value if value is _MISSING else int(value) for value in values]
+    return values
+
+
+def _is_missing(cell: object) -> bool:
+    """Whether a cell is missing: NaN, NA or masked. None is a value, such as ``max_depth=None``."""
+    cell = to_python(cell)
+    is_nan = isinstance(cell, float) and cell != cell
+    return cell is _MISSING or type(cell).__name__ in _MISSING_TYPES or is_nan
+
+
+def _number(cell: Any) -> float:
+    return math.nan if cell is None or _is_missing(cell) else float(cell)
+
+
+def _are_numbers(cells: Sequence) -> bool:
+    try:
+        return bool([_number(cell) for cell in cells])
+    except (TypeError, ValueError):
+        return False
+
+
+def _infer_space(rows: list[dict[str, Any]]) -> list[dict[str, list]]:
+    """Return the values that occur, with a branch for each set of parameters that occurs."""
+    branches: dict[tuple[str, ...], dict[str, dict[Any, Any]]] = {}
+    for params in rows:
+        branch = branches.setdefault(tuple(params), {name: {} for name in params})
+        for name, value in params.items():
+            branch[name].setdefault(identity(value), value)
+    return [
+        {name: list(values.values()) for name, values in branch.items()}
+        for branch in branches.values()
+    ]

@@ -1,11 +1,11 @@
-"""What `select` needs of thousands of records, in one file, so that it need not open them all.
+"""The index: what `select` needs to know of thousands of records, in one file.
 
-``index/heads.joblib`` holds, per record, the name, size and time of its file, the record without trials and
-profile, and, where somebody has asked, what tells whether it can have seen today's rows (see `_rows`). A
-reader who had to open some files writes it anew, aside and renamed; a writer of many records adds a part of
-its own, ``index/part-<random>.joblib``, which the next such reader takes in. Nobody depends on them. They are
-disposable, and untrusted like every file: read by the same reader, checksummed, used only for files whose
-size and time are still the same, and as good as not there if anything is wrong with them.
+``index/entries.joblib`` holds, per record, the name, size and time of its file, the record without
+trials and profile, and, once it has been needed, the row hashes (see `_lazy_task`). A reader that
+had to open some records rewrites the file atomically. A writer of many records adds a part of its
+own, ``index/part-<random>.joblib``, which the next such reader merges. The index is a cache that
+may be deleted. It is untrusted like every file: it goes through the usual reader, needs a checksum,
+and is used only for record files whose size and time are unchanged. An invalid index is ignored.
 """
 
 from __future__ import annotations
@@ -13,143 +13,149 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import stat
 import uuid
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from time import time_ns as now
+from time import time_ns
 from typing import Any
 
-from sktransfer.archive import _checksum, _storage
-from sktransfer.archive._reader import MAX_BYTES, loads_plain, read_task
-from sktransfer.archive._record import _check_containers, _check_space, is_id
-from sktransfer.archive._stored import Head
+from sktransfer.archive import _storage
+from sktransfer.archive._lazy_task import IndexEntry
+from sktransfer.archive._plain_pickle import MAX_BYTES, dumps_plain, has_checksum, loads_plain
+from sktransfer.archive._record import check_containers, check_space, is_id
+from sktransfer.archive._storage import read_task
 from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
-INDEX_FORMAT = 3
-"""Raised when the columns change: an index of another format is not used, and written anew."""
+INDEX_FORMAT = 1
+"""Raise it when the columns change. An index of another format is ignored and rewritten."""
 
-MIN_OPENED, SHARE_NEW = 16, 1 / 16
-"""Files that a reader had to open, and the share of all that are new, before an index is worth writing."""
+MIN_OPENED, MIN_NEW_SHARE = 16, 1 / 16
+"""Number and share of records that a reader has to open before it writes an index."""
 
 MIN_WRITTEN = 256
-"""Records that one process has written before a part of the index is worth writing."""
+"""Number of records that one process must write before it writes a part of the index."""
 
-MAX_HALVES = 8 * 2**20
-"""Bytes of an index for what tells rows apart: enough for 700 records, the newest, or more of small data."""
+MAX_HASH_BYTES = 8 * 2**20
+"""Most bytes of row hashes in an index: enough for 700 records, or more of small data."""
 
 MAX_PARTS = 8
-"""Parts from which on a reader makes one file of them."""
+"""Number of files above which a reader merges them into one."""
 
 MAX_DIRECTORIES = 8
-SETTLED = 2 * 10**9
-"""Nanoseconds after which a change of a folder has a time of its own: the next one will have another."""
+SETTLING_NS = 2 * 10**9
+"""Age of a folder's time of change after which the next change is certain to have another time."""
 
 _COLUMNS = (
     "size",
-    "time",
+    "mtime_ns",
     "created",
-    "shared",
+    "common",
     "complete",
     "format",
     "n_trials",
     "n_ok",
     "has_profile",
     "continues",
-    "halves",
+    "row_hashes",
 )
 
+# The memory of this process, by directory.
+_known: dict[str, dict[str, IndexEntry]] = {}  # entries that were read, by id
+_settled: dict[str, int] = {}  # time of change of the folder that `_known` describes
+_written: dict[str, dict[str, IndexEntry]] = {}  # entries of written records, in no index yet
+_unsaved: dict[str, tuple[int, list[Path]]] = {}  # number of new entries, and the index files
 
-_known: dict[str, dict[str, Head]] = {}  # by directory, then by id: what this process has read
-_settled: dict[str, int] = {}  # by directory: when the folder that `_known` tells of was last changed
-_written: dict[str, dict[str, Head]] = {}  # the same of what it has written, and no index holds yet
-_news: dict[str, tuple[int, list[Path]]] = {}  # by directory: how many heads are new, the files of the index
 
-
-def note(directory: Path, task: Task, file: Path) -> None:
-    """Remember a record that was just written; of every `MIN_WRITTEN` of them a part of the index is made."""
-    key, facts = os.fspath(directory), file.lstat()
+def add_entry(directory: Path, task: Task, file: Path) -> None:
+    """Remember a record that was just written. Write a part of the index when there are many."""
+    key, status = os.fspath(directory), file.lstat()
     written = _written.setdefault(key, {})
-    shared = {_text(part): part for part in _distinct(list(written.values()))}
-    head = written[task.id] = _head_of(task, facts.st_size, facts.st_mtime_ns, shared)
+    common = {_key(part): part for part in _distinct(written.values())}
+    entry = written[task.id] = _make_entry(task, status.st_size, status.st_mtime_ns, common)
     if (known := _known.get(key)) is not None:
-        known[task.id] = head
+        known[task.id] = entry
     if len(written) >= MIN_WRITTEN:
         _written.pop(key, None)
+        part = _index_file(directory, f"part-{uuid.uuid4().hex}")
         with contextlib.suppress(OSError):  # a cache, as below
-            _storage.write(_file(directory, f"part-{uuid.uuid4().hex}"), _storage.dump(_to_plain(written)))
+            _storage.write_file(part, dumps_plain(_to_plain(written)))
 
 
-def heads(directory: Path) -> Iterator[tuple[str, Head | RecordError]]:
-    """The id of every record file of an archive with its head, or with what is wrong with it."""
+def read_entries(directory: Path) -> Iterator[tuple[str, IndexEntry | RecordError]]:
+    """Yield the id of every record file of an archive with its entry, or with its error."""
     key, tasks = os.fspath(directory), directory / "tasks"
-    changed = _changed(tasks)
+    changed_ns = _time_of_change(tasks)
     settled = _known.get(key)
-    if settled is not None and _settled.get(key) == changed:
+    if settled is not None and _settled.get(key) == changed_ns:
         yield from list(settled.items())
         return
     parts: list[Path] = []
     known = _known.pop(key, None)
     if known is None:
         parts, known = _read_index(directory)
-    found: dict[str, Head] = {}
+    found: dict[str, IndexEntry] = {}
     n_new = n_bad = 0
-    shared = {_text(part): part for part in _distinct(known.values())}
-    for id, size, time in _listed(tasks):
-        head = known.get(id)
-        if head is None or (head.size, head.time) != (size, time):
+    common = {_key(part): part for part in _distinct(known.values())}
+    for id, size, mtime_ns in _list_records(tasks):
+        entry = known.get(id)
+        if entry is None or (entry.size, entry.mtime_ns) != (size, mtime_ns):
             try:
-                head = _head_of(read_task(tasks / (id + _storage.SUFFIX)), size, time, shared)
-            except FileNotFoundError:  # removed by somebody since the directory was listed
+                task = read_task(tasks / (id + _storage.SUFFIX))
+            except FileNotFoundError:  # removed since the directory was listed
                 continue
             except RecordError as error:
                 yield id, error
                 n_bad += 1
                 continue
+            entry = _make_entry(task, size, mtime_ns, common)
             n_new += 1
-        found[id] = head
-        yield id, head
+        found[id] = entry
+        yield id, entry
     if len(_known) >= MAX_DIRECTORIES:
         _known.clear()
     _known[key] = found
-    # A folder that is not there yet, or not any more, is never settled.
-    _settled[key] = changed if changed and not n_bad and now() - changed > SETTLED else -1
-    _news[key] = n_new, parts
+    # A folder that does not exist is never settled.
+    is_settled = changed_ns and not n_bad and time_ns() - changed_ns > SETTLING_NS
+    _settled[key] = changed_ns if is_settled else -1
+    _unsaved[key] = n_new, parts
 
 
-def keep(directory: Path) -> None:
-    """Write the index anew if it is worth it, after `heads`, and after some of the records were opened."""
+def save_if_worthwhile(directory: Path) -> None:
+    """Rewrite the index if much is new. To be called after `read_entries`."""
     key = os.fspath(directory)
-    found, (n_new, parts) = dict(_known.get(key, {})), _news.pop(key, (0, []))  # others may add to it
-    learned = [head for head in _newest(found.values()) if head.learned]
-    due = n_new >= max(MIN_OPENED, SHARE_NEW * len(found)) or len(parts) > MAX_PARTS
-    if not due and len(learned) < MIN_OPENED:
+    # A copy, because other threads may add to it.
+    found, (n_new, parts) = dict(_known.get(key, {})), _unsaved.pop(key, (0, []))
+    changed = [entry for entry in _newest_with_hashes(found.values()) if entry.is_changed]
+    is_due = n_new >= max(MIN_OPENED, MIN_NEW_SHARE * len(found)) or len(parts) > MAX_PARTS
+    if not is_due and len(changed) < MIN_OPENED:
         return
-    with contextlib.suppress(OSError):  # a cache: whoever cannot write it reads the records as before
-        _storage.write(_file(directory), _storage.dump(_to_plain(found)))
+    with contextlib.suppress(
+        OSError
+    ):  # a cache: if it cannot be written, records are read as before
+        _storage.write_file(_index_file(directory), dumps_plain(_to_plain(found)))
         for part in parts:
-            if part != _file(directory):
-                _storage.remove(part)
-        for head in learned:
-            head.learned = False
+            if part != _index_file(directory):
+                _storage.remove_file(part)
+        for entry in changed:
+            entry.is_changed = False
 
 
-def _changed(folder: Path) -> int:
-    """When a file came to a folder or went, in nanoseconds; 0 if there is no such folder."""
+def _time_of_change(folder: Path) -> int:
+    """Return when a file was last added to a folder or removed, in ns; 0 if it is missing."""
     try:
         return folder.stat().st_mtime_ns
     except OSError:
         return 0
 
 
-def _distinct(heads: Iterable[Head]) -> list[dict[str, Any]]:
-    """The dicts that heads share, each once."""
-    return list({id(head.shared): head.shared for head in heads}.values())
+def _distinct(entries: Iterable[IndexEntry]) -> list[dict[str, Any]]:
+    """Return the dicts that entries have in common, each once."""
+    return list({id(entry.common): entry.common for entry in entries}.values())
 
 
-def _listed(tasks: Path) -> list[tuple[str, int, int]]:
-    """Ids, sizes and times of change of the record files, by id. No paths: making them would take longest."""
+def _list_records(tasks: Path) -> list[tuple[str, int, int]]:
+    """List ids, sizes and times of change of record files, by id. Making paths is slow."""
     found = []
     try:
         with os.scandir(tasks) as entries:
@@ -157,21 +163,23 @@ def _listed(tasks: Path) -> list[tuple[str, int, int]]:
                 name = entry.name
                 if name.endswith(_storage.SUFFIX) and name[0] != ".":
                     with contextlib.suppress(FileNotFoundError):
-                        facts = entry.stat(follow_symlinks=False)
-                        found.append((name.removesuffix(_storage.SUFFIX), facts.st_size, facts.st_mtime_ns))
+                        status = entry.stat(follow_symlinks=False)
+                        id = name.removesuffix(_storage.SUFFIX)
+                        found.append((id, status.st_size, status.st_mtime_ns))
     except FileNotFoundError:
         return []
     return sorted(found)
 
 
-def _head_of(task: Task, size: int, time: int, shared: dict[str, dict]) -> Head:
+def _make_entry(
+    task: Task, size: int, mtime_ns: int, known: dict[str, dict[str, Any]]
+) -> IndexEntry:
     common = {"space": task.space, "metrics": list(task.metrics), "versions": task.versions}
-    common = shared.setdefault(_text(common), common)
-    return Head(
+    return IndexEntry(
         size,
-        time,
+        mtime_ns,
         task.created,
-        common,
+        known.setdefault(_key(common), common),
         task.complete,
         task.format,
         n_trials=len(task.trials),
@@ -181,86 +189,83 @@ def _head_of(task: Task, size: int, time: int, shared: dict[str, dict]) -> Head:
     )
 
 
-def _text(common: dict[str, Any]) -> str:
+def _key(common: dict[str, Any]) -> str:
     return json.dumps(common)
 
 
 # -- the files -----------------------------------------------------------------------------------
 
 
-def _file(directory: Path, name: str = "heads") -> Path:
+def _index_file(directory: Path, name: str = "entries") -> Path:
     return directory / "index" / (name + _storage.SUFFIX)
 
 
-def _to_plain(found: dict[str, Head]) -> dict[str, Any]:
+def _to_plain(found: dict[str, IndexEntry]) -> dict[str, Any]:
     parts = _distinct(found.values())
-    shared = {id(part): number for number, part in enumerate(parts)}
+    numbers = {id(part): number for number, part in enumerate(parts)}
     columns: dict[str, Any] = {
-        name: [getattr(head, name) for head in found.values()]
+        name: [getattr(entry, name) for entry in found.values()]
         for name in _COLUMNS
-        if name not in ("shared", "created")
+        if name not in ("common", "created")
     }
-    columns["shared"] = [shared[id(head.shared)] for head in found.values()]
-    told = {id(head) for head in _newest(found.values())}
-    columns["halves"] = [head.halves if id(head) in told else "" for head in found.values()]
-    # One text instead of thousands: the reader looks through it at once.
+    columns["common"] = [numbers[id(entry.common)] for entry in found.values()]
+    kept = {id(entry) for entry in _newest_with_hashes(found.values())}
+    columns["row_hashes"] = [e.row_hashes if id(e) in kept else "" for e in found.values()]
+    # One text instead of thousands, because the reader checks a text in one step.
     columns["id"] = "\n".join(found)
-    columns["created"] = "\n".join(head.created.replace("\n", " ") for head in found.values())
+    columns["created"] = "\n".join(entry.created.replace("\n", " ") for entry in found.values())
     return {"index": INDEX_FORMAT, "parts": parts, "columns": columns}
 
 
-def _newest(heads: Collection[Head]) -> list[Head]:
-    """Of the heads that tell rows apart the last ones, as many as there is room for."""
-    room, kept = MAX_HALVES, []
-    for head in reversed([head for head in heads if head.halves]):
-        room -= len(head.halves)
+def _newest_with_hashes(entries: Collection[IndexEntry]) -> list[IndexEntry]:
+    """Return the newest entries that have row hashes, as many as there is room for."""
+    room, newest = MAX_HASH_BYTES, []
+    for entry in reversed([entry for entry in entries if entry.row_hashes]):
+        room -= len(entry.row_hashes)
         if room < 0:
             break
-        kept.append(head)
-    return kept
+        newest.append(entry)
+    return newest
 
 
-def _read_index(directory: Path) -> tuple[list[Path], dict[str, Head]]:
-    """The files of the index, and heads by id; of a file that anything is wrong with there are none."""
-    found: dict[str, Head] = {}
-    folder, n_bytes = directory / "index", 0
+def _read_index(directory: Path) -> tuple[list[Path], dict[str, IndexEntry]]:
+    """Return the files of the index, and their entries by id. Invalid files have no entries."""
+    found: dict[str, IndexEntry] = {}
+    folder, room = directory / "index", MAX_BYTES
     try:
         files = [] if folder.is_symlink() else _storage.record_files(folder)
-    except OSError:  # a file in its place, or nobody may look into it
+    except OSError:  # not a folder, or not readable
         files = []
     for file in files:
         try:
-            facts = file.lstat()
-            n_bytes += facts.st_size
-            if not stat.S_ISREG(facts.st_mode) or n_bytes > MAX_BYTES:
-                continue
-            data = file.read_bytes()
-            if _checksum.is_sealed(data):
+            data = _storage.read_bounded(file, room)
+            room -= len(data)
+            if has_checksum(data):
                 found |= _from_plain(loads_plain(data))
-        except Exception:  # a stranger's file can hold any plain data, in any shape
+        except Exception:  # an untrusted file can hold any plain data, in any shape
             continue
     return files, found
 
 
-def _from_plain(plain: Any) -> dict[str, Head]:
-    _check_containers(plain)
+def _from_plain(plain: Any) -> dict[str, IndexEntry]:
+    check_containers(plain)
     if plain["index"] != INDEX_FORMAT:
         return {}
     parts, columns = plain["parts"], dict(plain["columns"])
     for part in parts:
-        _check_space(part["space"])
+        check_space(part["space"])
         lists = [part["metrics"], list(part["versions"].values())]
-        if not all(type(text) is str for values in lists for text in values) or not part["metrics"]:
+        if not all(type(text) is str for each in lists for text in each) or not part["metrics"]:
             raise ValueError("not the index of an archive")
     ids, columns["created"] = columns["id"].split("\n"), columns["created"].split("\n")
-    for name in ("size", "time", "shared", "format", "n_trials", "n_ok"):
+    for name in ("size", "mtime_ns", "common", "format", "n_trials", "n_ok"):
         if set(map(type, columns[name])) - {int} or min(columns[name], default=0) < 0:
             raise ValueError("not the index of an archive")
-    if set(map(type, columns["continues"])) | set(map(type, columns["halves"])) != {str}:
+    if set(map(type, columns["continues"])) | set(map(type, columns["row_hashes"])) != {str}:
         raise ValueError("not the index of an archive")
-    columns["shared"] = [parts[number] for number in columns["shared"]]
+    columns["common"] = [parts[number] for number in columns["common"]]
     flags = set(map(type, columns["complete"])) | set(map(type, columns["has_profile"]))
     if not all(map(is_id, ids)) or flags - {bool}:
         raise ValueError("not the index of an archive")
     rows = zip(*(columns[name] for name in _COLUMNS), strict=True)
-    return {id: Head(*row) for id, row in zip(ids, rows, strict=True)}
+    return {id: IndexEntry(*row) for id, row in zip(ids, rows, strict=True)}

@@ -1,103 +1,116 @@
-"""The journal of a fit under way, ``running/<id>.jsonl``: each finished candidate is on disk before the next.
+"""The journal of a running search, ``running/<id>.jsonl``.
 
-A line is a checksum, a space and JSON, between newlines. The first two lines are the same header (what the
-fit is about: a task record without trials, and who writes), so that no single damaged line takes the file
-with it. Then comes a line per finished candidate. A line that does not match its checksum is left out.
+Each finished candidate is on disk before the next one is evaluated. A line is a checksum, a space
+and JSON, between newlines. The first two lines are the same header (a task record without trials,
+and the process that writes), so that no single damaged line makes the file unreadable. Then follows
+one line per finished candidate. A line that does not match its checksum is ignored.
 
-A journal has one writer for life. Whoever takes up a search that was killed writes a journal of their own,
-so there is nothing to lock. The file is opened anew for each line: a folder that was removed is noticed.
+A journal has only one writer ever. A search that resumes a killed one writes its own journal, so no
+locks are needed. The file is opened again for each line, so that a removed folder is noticed.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import platform
-import stat
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sktransfer.archive import _storage
-from sktransfer.archive._record import LARGEST, SMALLEST, is_id, record_to_task, task_to_record
+from sktransfer.archive._record import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    is_id,
+    record_to_task,
+    task_to_record,
+)
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import Task, Trial
+from sktransfer.utils._hashing import hash_bytes
+from sktransfer.utils._values import Plain
 
 JOURNAL_FORMAT = 1
-"""To be raised when a reader of the old number would misread a line; see `task.TASK_FORMAT` for the task."""
+"""Raise it when a reader of the old number would misread a line. The task has its own number."""
 
 SUFFIX = ".jsonl"
 MAX_BYTES = 24 * 2**20
 MAX_VALUES = 600_000
-"""Values in one file, counted before anything is made of them: ten thousand candidates have 400,000.
+"""Most values in one file, counted before they are parsed. Ten thousand candidates have 400,000.
 
-Half of both is for the results of single folds. Where they are more, candidates are noted without them, and
-evaluated again when the search is taken up.
+Half of both limits is for the results of single folds. Beyond it, candidates are written without
+their folds, and are evaluated again if the search is resumed.
 """
 
 _DIGEST_BYTES = 8
 
 
 class Journal:
-    """The journal of one fit; nothing is written before the first `sync`.
+    """The journal of one search. Nothing is written before the first `sync`.
 
     Parameters
     ----------
     path : Path
-        The file, which must not be there.
+        The file, which must not exist.
     task : Task
-        What the fit is about. Its trials are not written.
+        The task of the search. Its trials are not written.
     """
 
     def __init__(self, path: Path, task: Task):
         self.path = path
-        header = {"journal": JOURNAL_FORMAT, "task": _without_trials(task), "writer": _writer(os.getpid())}
-        self._waiting = [_line(header)] * 2
-        self._made = False
-        self._n = 0
-        self._bytes, self._values = (sum(map(size, self._waiting)) for size in (len, _count_values))
+        header = {
+            "journal": JOURNAL_FORMAT,
+            "task": _without_trials(task),
+            "writer": _describe_process(os.getpid()),
+        }
+        self._pending = [_make_line(header)] * 2
+        self._exists = False
+        self._n_trials = 0
+        self._n_bytes, self._n_values = (
+            sum(map(size, self._pending)) for size in (len, _count_values)
+        )
 
-    def add(self, trial: Trial, folds: Any) -> None:
-        """Put a finished candidate, with the results of each of its folds, into the next `sync`."""
+    def add(self, trial: Trial, folds: Plain) -> None:
+        """Add a finished candidate, with the results of its folds, to the next `sync`."""
         record: dict[str, Any] = task_to_record(Task((trial,), {}))
         [plain] = record["trials"]
         for kept, share in ((folds, 0.5), (None, 1.0)):
-            line = _line({"n": self._n, "trial": plain, "folds": kept})
-            n_bytes, n_values = self._bytes + len(line), self._values + _count_values(line)
-            if n_bytes <= share * MAX_BYTES and n_values <= share * MAX_VALUES:  # else nobody would read it
-                self._waiting.append(line)
-                self._bytes, self._values = n_bytes, n_values
+            line = _make_line({"n": self._n_trials, "trial": plain, "folds": kept})
+            n_bytes, n_values = self._n_bytes + len(line), self._n_values + _count_values(line)
+            # A longer file would be refused by the reader.
+            if n_bytes <= share * MAX_BYTES and n_values <= share * MAX_VALUES:
+                self._pending.append(line)
+                self._n_bytes, self._n_values = n_bytes, n_values
                 break
-        self._n += 1
+        self._n_trials += 1
 
     def sync(self) -> None:
-        """Write what was added; it is safe on disk when this returns."""
-        if self._made and not self._waiting:
+        """Write what was added. It is synced to disk when this returns."""
+        if self._exists and not self._pending:
             return
-        is_new = not self._made
+        is_new = not self._exists
         if is_new:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            _storage.refuse_link(self.path.parent)
-        # Only created once: a file that somebody removed must not come back without its header.
+            _storage.reject_symlink(self.path.parent)
+        # Created only once: a file that was removed must not come back without its header.
         with self.path.open("xb" if is_new else "r+b") as file:
-            self._made = True
+            self._exists = True
             file.seek(0, os.SEEK_END)
-            file.write(b"".join(self._waiting))
+            file.write(b"".join(self._pending))
             file.flush()
             os.fsync(file.fileno())
         if is_new:
             _storage.sync_directory(self.path.parent)
-        self._waiting = []
+        self._pending = []
 
     def remove(self) -> None:
-        """Delete the file, once its trials are in a record."""
-        if self._made:
-            with contextlib.suppress(OSError):  # beside its record a journal does no harm
-                _storage.remove(self.path)
+        """Delete the file. Call this when its trials are in a record."""
+        if self._exists:
+            with contextlib.suppress(OSError):  # next to its record, a journal does no harm
+                _storage.remove_file(self.path)
 
 
 class Journals:
@@ -106,8 +119,9 @@ class Journals:
     Parameters
     ----------
     directory : Path
-    readonly : bool
-        Whether to refuse to write.
+        Where the files are.
+    readonly : bool, default=False
+        Whether writing is an error.
 
     Examples
     --------
@@ -125,112 +139,110 @@ class Journals:
         self.readonly = readonly
 
     def files(self) -> dict[str, Path]:
-        """The journals by the id of their task, sorted."""
+        """Return the journal files by the id of their task, sorted."""
         try:
             names = os.listdir(self.directory)
-        except (FileNotFoundError, NotADirectoryError, PermissionError):  # records are read all the same
+        except (
+            FileNotFoundError,
+            NotADirectoryError,
+            PermissionError,
+        ):  # records can still be read
             return {}
         ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
         return {id: self.directory / (id + SUFFIX) for id in sorted(filter(is_id, ids))}
 
     def get(self, id: str) -> Task:
-        """The task of this id, as far as it got; FileNotFoundError if there is none."""
+        """Return the task of this id with its trials so far; FileNotFoundError if there is none."""
         return read_journal(self.directory / (id + SUFFIX))[0]
 
-    def tasks(self, *, at_work: bool = True, but: Callable[[str], bool] = lambda id: False) -> Iterator[Task]:
-        """The tasks as far as they got, by id.
+    def tasks(
+        self, *, include_running: bool = True, is_recorded: Callable[[str], bool] = lambda id: False
+    ) -> Iterator[Task]:
+        """Yield the tasks with their trials so far, by id.
 
         Parameters
         ----------
-        at_work : bool
-            Whether to include fits that are known to be still at work.
-        but : callable
-            Whether to leave out an id, because there is a record of it.
+        include_running : bool
+            Whether to include searches that are known to be running still.
+        is_recorded : callable
+            Whether an id has a record, in which case its journal is left out.
         """
         for id, file in self.files().items():
-            if but(id):
+            if is_recorded(id):
                 continue
             try:
-                task, unfinished = read_journal(file)
-            except FileNotFoundError:  # the fit has ended since the directory was listed
+                task, is_running = read_journal(file)
+            except FileNotFoundError:  # the search has ended since the directory was listed
                 continue
             except RecordError as error:
-                warnings.warn(f"Skipped a file of the archive, {error}. {error.advice}", stacklevel=2)
+                _storage.warn_skipped(error)
                 continue
-            if task.trials and (at_work or not unfinished):
+            if task.trials and (include_running or not is_running):
                 yield task
 
     def start(self, task: Task) -> Journal:
-        """A journal for a fit that begins; its record is to be appended under the same id."""
+        """Return the journal of a search that begins. Its record must have the same id later."""
         self._check_writable()
         return Journal(self.directory / (task.id + SUFFIX), task)
 
     def discard(self, id: str) -> bool:
-        """Delete what a killed fit left behind; whether there was anything to delete.
+        """Delete the journal of a killed search. Return whether there was one.
 
-        One that cannot be deleted does no harm, and one whose writer is still at work stays.
+        A file that cannot be deleted does no harm. The journal of a running search stays.
         """
         self._check_writable()
         file = self.files().get(id)
         with contextlib.suppress(OSError, RecordError):
             if file is not None and not read_journal(file)[1]:
-                _storage.remove(file)
+                _storage.remove_file(file)
                 return True
         return False
 
     def _check_writable(self) -> None:
         if self.readonly:
             raise PermissionError(
-                f"The archive of {self.directory} is readonly: nothing can be written to it."
+                f"The archive of {self.directory} is readonly, nothing can be written to it."
             )
 
 
 def read_journal(path: Path) -> tuple[Task, bool]:
-    """The task of a journal as far as it got, and whether its writer is known to be still at work.
+    """Read the task of a journal with its trials so far, and whether its search is running still.
 
     Raises
     ------
     RecordError
-        If no header is sound, or if what is sound is not about a task.
+        If no header is intact, or if the intact lines do not describe a task.
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     """
-    sound = [found for line in _read(path).split(b"\n") if (found := _payload(line)) is not None]
-    header = next((each for each in sound if type(each.get("journal")) is int), None)
+    lines = _read(path).split(b"\n")
+    intact = [found for line in lines if (found := _parse_line(line)) is not None]
+    header = next((each for each in intact if type(each.get("journal")) is int), None)
     if header is None:
         raise RecordError(path, "its header is damaged")
     if header["journal"] > JOURNAL_FORMAT:
         raise NewerFormatError(path, header["journal"], JOURNAL_FORMAT)
     if type(header.get("task")) is not dict:
         raise RecordError(path, "its header holds no task")
-    entries = {each["n"]: each for each in sound if type(each.get("n")) is int}
+    entries = {each["n"]: each for each in intact if type(each.get("n")) is int}
     in_order = [entries[n] for n in sorted(entries)]
     trials = [each.get("trial") for each in in_order]
     task = record_to_task({**header["task"], "trials": trials, "complete": False}, path)
     if task.id != path.stem:
-        raise RecordError(path, f"it holds the journal of {task.id!r}, which is not the name of the file")
+        raise RecordError(path, f"it holds the journal of {task.id!r}, not the one of its name")
     if task.resume is not None:
-        task = replace(task, resume={**task.resume, "folds": [each.get("folds") for each in in_order]})
-    return task, _is_at_work(header.get("writer"))
+        task = replace(
+            task, resume={**task.resume, "folds": [each.get("folds") for each in in_order]}
+        )
+    return task, _is_running(header.get("writer"))
 
 
 def _read(path: Path) -> bytes:
-    try:
-        facts = path.lstat()  # a link may lead out of the archive
-        if not stat.S_ISREG(facts.st_mode):
-            raise RecordError(path, "it is not a regular file")
-        if facts.st_size > MAX_BYTES:
-            raise RecordError(path, f"it is larger than {MAX_BYTES // 2**20} MiB, which no journal is")
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES)
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
-    if not data:  # killed before the first word: as good as not there
+    data = _storage.read_bounded(path, MAX_BYTES)
+    if not data:  # killed before the first byte was written
         raise FileNotFoundError(path)
     if _count_values(data) > MAX_VALUES:
-        raise RecordError(path, f"it holds more than {MAX_VALUES} values, which no journal does")
+        raise RecordError(path, f"it holds more than {MAX_VALUES} values, more than any journal")
     return data
 
 
@@ -243,64 +255,67 @@ def _without_trials(task: Task) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in ("trials", "complete")}
 
 
-def _line(payload: dict[str, Any]) -> bytes:
+def _make_line(payload: dict[str, Any]) -> bytes:
     text = json.dumps(payload, separators=(",", ":")).encode("ascii")
-    return b"\n" + _checksum(text) + b" " + text + b"\n"  # a lost newline must not make one line of two
+    # Newlines on both sides: a lost newline must not join two lines.
+    return b"\n" + _checksum(text) + b" " + text + b"\n"
 
 
-def _payload(line: bytes) -> dict[str, Any] | None:
-    """What a line holds; None if it is damaged."""
+def _parse_line(line: bytes) -> dict[str, Any] | None:
+    """Return the content of a line; None if it is damaged."""
     checksum, _, text = line.partition(b" ")
     if checksum != _checksum(text):
         return None
     try:
         payload = json.loads(text, parse_int=_integer)
-    except (ValueError, RecursionError):  # with a sound checksum: made by somebody, not by a fault
+    except (ValueError, RecursionError):  # with a valid checksum: made on purpose, not by damage
         return None
     return payload if type(payload) is dict else None
 
 
 def _integer(digits: str) -> int:
-    """As a record holds it: a longer one could not be written to a record."""
-    if len(digits) > 20 or not SMALLEST <= (number := int(digits)) <= LARGEST:
+    """Parse an integer of at most 64 bits, as a record may hold."""
+    if len(digits) > 20 or not MIN_INTEGER <= (number := int(digits)) <= MAX_INTEGER:
         raise ValueError("an integer of more than 64 bits")
     return number
 
 
 def _checksum(text: bytes) -> bytes:
-    return hashlib.blake2b(text, digest_size=_DIGEST_BYTES).hexdigest().encode("ascii")
+    return hash_bytes(text, _DIGEST_BYTES).hex().encode("ascii")
 
 
-# -- is its writer at work? --------------------------------------------------------------------------
-# Advice, not a lock: it keeps half of a search that is going on from counting as a past one. Where it is
-# wrong (a machine that this one knows nothing of), trials count a little early, and nothing is lost.
+# -- is the search running? ----------------------------------------------------------------------
+# This is not a lock. It only keeps the first half of a running search from being used as a past
+# task. Where it is wrong (on another machine), trials are used a little early, and nothing is lost.
 
 
-def _writer(pid: int) -> dict[str, Any]:
-    return {"host": platform.node(), "pid": pid, "started": _started(pid)}
+def _describe_process(pid: int) -> dict[str, Any]:
+    return {"host": platform.node(), "pid": pid, "started": _start_of_process(pid)}
 
 
-def _started(pid: int) -> str | None:
-    """When a process began, so that a number that was given out again is not taken for it; Linux only."""
+def _start_of_process(pid: int) -> str | None:
+    """Return when a process began, because process numbers are reused; on Linux only."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        facts = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return f"{boot}/{facts[19]}"
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return f"{boot}/{fields[19]}"
     except (OSError, IndexError, ValueError):
         return None
 
 
-def _is_at_work(writer: Any) -> bool:
+def _is_running(writer: object) -> bool:
     if type(writer) is not dict or type(pid := writer.get("pid")) is not int or not 0 < pid < 2**31:
         return False
-    if writer != _writer(pid):  # another machine, or the number belongs to another process now
+    if writer != _describe_process(pid):  # another machine, or the number has been reused
         return False
-    if pid == os.getpid() or os.name != "posix":  # elsewhere os.kill does not only ask
+    if (
+        pid == os.getpid() or os.name != "posix"
+    ):  # on other systems, os.kill(pid, 0) ends the process
         return pid == os.getpid()
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's process: it is there
+    except OSError:  # it exists, but belongs to another user
         return True
     return True

@@ -1,29 +1,36 @@
-"""What is wrong in an archive, file by file; and bad files moved aside, where they do no harm."""
+"""Maintenance: find invalid files and move them away, and find records that may be removed."""
 
 from __future__ import annotations
 
 import os
 import re
 import time
-import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from numbers import Real
 from pathlib import Path
-from typing import Any
 
-from sktransfer.archive import _storage
+from sktransfer.archive._anonymize import UNDATED
 from sktransfer.archive._journal import Journals, read_journal
-from sktransfer.archive._model_cache import STALE_SECONDS, is_sound_model
-from sktransfer.archive._reader import MAX_BYTES, read_record
+from sktransfer.archive._model_cache import STALE_SECONDS, is_valid_model
+from sktransfer.archive._storage import Storage, read_record, record_files
 from sktransfer.exceptions import NewerFormatError, RecordError
+from sktransfer.task import Task
+from sktransfer.utils._hashing import hash_bytes
 
-ASIDE = "damaged"
-_LEFT = re.compile(r"\..*\.tmp")
+Age = float | timedelta | datetime | None
+_TEMPORARY_NAME = re.compile(r"\..*\.tmp")
+_DATELESS = datetime.min.replace(tzinfo=UTC)
+
+
+# -- verify --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A file that is not as it should be.
+    """An invalid file.
 
     Parameters
     ----------
@@ -32,7 +39,7 @@ class Finding:
     problem : str
         What is wrong with it.
     moved : str or None
-        Where it was moved to, if it was.
+        Where it was moved to; None if it was not.
 
     Examples
     --------
@@ -48,82 +55,130 @@ class Finding:
         return f"{self.file}: {self.problem}" + (f"; moved to {self.moved}" if self.moved else "")
 
 
-def verify(archive: Any, repair: bool) -> list[Finding]:
-    """Read every file from the disk; see `Archive.verify`."""
-    remote, directory, found = archive._remote(), archive._directory(), []
-    if remote is not None:
-        try:
-            missing = remote.update(MAX_BYTES, anew=True)
-        except Exception as error:
-            raise OSError(f"The archive {remote.address} is out of reach ({error}).") from error
-        found += [Finding(f"{remote.address}/tasks/{name}", reason) for name, reason in missing.items()]
-    for file, problem, movable in _problems(directory):
+def find_problems(storage: Storage, repair: bool) -> list[Finding]:
+    """Read every file from disk, and list what is wrong. See `Archive.verify`."""
+    findings = [Finding(file, reason) for file, reason in storage.fetch_all().items()]
+    for file, problem, is_movable in _problems(storage.directory):
         moved = None
-        if repair and movable and not file.parent.is_symlink():
-            aside = None if remote is None or file.parent.name != "tasks" else remote.set_aside(file.name)
-            moved = aside or str(_move(file, directory))
-            if aside:
-                file.unlink()
-        found.append(Finding(str(file), problem, moved))
-    return found
+        if repair and is_movable and not file.parent.is_symlink():
+            moved = storage.set_aside(file)
+        findings.append(Finding(str(file), problem, moved))
+    return findings
 
 
 def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
-    """File, what is wrong with it, and whether it may be moved."""
+    """Yield each invalid file, what is wrong with it, and whether it may be moved."""
     for folder in (directory / name for name in ("tasks", "running", "models", "index")):
         if folder.is_symlink():
-            yield folder, "it is a link, which may lead out of the archive; nothing there is moved", False
-    for file in _storage.record_files(directory / "tasks"):
-        try:
-            read_record(file)
-        except FileNotFoundError:  # removed by somebody since
-            continue
-        except RecordError as error:
-            yield file, error.reason, _is_bad(error)
-    for file in Journals(directory / "running").files().values():
-        try:
-            read_journal(file)
-        except FileNotFoundError:  # the fit has ended since
-            continue
-        except RecordError as error:
-            yield file, error.reason, _is_bad(error)
-    for file in _listed(directory / "models"):
-        if file.suffix == ".npz" and file.name[0] != "." and not is_sound_model(file):
-            yield file, "it is not a sound model", True
+            yield (
+                folder,
+                "it is a link, which may lead out of the archive; it is not followed",
+                False,
+            )
+    for read, files in (
+        (read_record, record_files(directory / "tasks")),
+        (read_journal, list(Journals(directory / "running").files().values())),
+    ):
+        for file in files:
+            try:
+                read(file)
+            except FileNotFoundError:  # removed since
+                continue
+            except RecordError as error:
+                yield file, error.reason, _is_invalid(error)
+    for file in _list_files(directory / "models"):
+        if file.suffix == ".npz" and file.name[0] != "." and not is_valid_model(file):
+            yield file, "it is not a valid model", True
     for name in ("tasks", "models", "index"):
-        for file in _listed(directory / name):
-            if _LEFT.fullmatch(file.name) and _age(file) > STALE_SECONDS:
-                yield file, "it was left by a writer that was stopped", True
+        for file in _list_files(directory / name):
+            if _TEMPORARY_NAME.fullmatch(file.name) and _age_in_seconds(file) > STALE_SECONDS:
+                yield file, "it was left by a process that was stopped while writing", True
 
 
-def _is_bad(error: RecordError) -> bool:
-    """Whether it is the file's fault: not where it is for a later version, or out of reach for the moment."""
+def _is_invalid(error: RecordError) -> bool:
+    """Whether the file itself is invalid, not of a later format or unreadable for the moment."""
     return not isinstance(error, NewerFormatError) and not isinstance(error.__cause__, OSError)
 
 
-def _age(file: Path) -> float:
-    """Seconds since it was written; 0 if it is not there any more."""
+def _age_in_seconds(file: Path) -> float:
+    """Return the seconds since a file was written; 0 if it no longer exists."""
     try:
         return time.time() - file.lstat().st_mtime
     except FileNotFoundError:
         return 0.0
 
 
-def _listed(folder: Path) -> list[Path]:
+def _list_files(folder: Path) -> list[Path]:
     try:
         return [folder / name for name in sorted(os.listdir(folder))]
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def _move(file: Path, directory: Path) -> Path:
-    """Move a file, a folder or a link itself to where no reader looks; nothing there is overwritten."""
-    _storage.refuse_link(file.parent)
-    folder = directory / ASIDE
-    folder.mkdir(exist_ok=True)
-    _storage.refuse_link(folder)
-    target = folder / file.name
-    if os.path.lexists(target):
-        target = folder / f"{file.name}.{uuid.uuid4().hex[:8]}"
-    os.rename(file, target)
-    return target
+# -- prune ---------------------------------------------------------------------------------------
+
+
+def ids_to_prune(
+    tasks: Iterable[Task], older_than: Age, keep_newest: int | None, max_records: int | None
+) -> list[str]:
+    """Return the ids of the tasks to remove, oldest first. See `Archive.prune`."""
+    if older_than is None and keep_newest is None and max_records is None:
+        raise ValueError("Pass at least one of older_than, keep_newest, max_records.")
+    _check_count("keep_newest", keep_newest)
+    _check_count("max_records", max_records)
+    before = None if older_than is None else _to_moment(older_than)
+    removed, n_kept = set(), 0
+    n_of_group: Counter[Hashable] = Counter()
+    # By date first, and by id among equal dates: clocks may disagree, and dates can be forged.
+    dated = sorted(((_created(task), task.id, _group(task)) for task in tasks), reverse=True)
+    for created, id, group in dated:
+        n_of_group[group] += 1
+        if (
+            (before is not None and _DATELESS < created < before)
+            or (keep_newest is not None and n_of_group[group] > keep_newest)
+            or (max_records is not None and n_kept >= max_records)
+        ):
+            removed.add(id)
+        else:
+            n_kept += 1
+    return [id for _, id, _ in reversed(dated) if id in removed]
+
+
+def _check_count(name: str, n: int | None) -> None:
+    if n is not None and (not isinstance(n, int) or isinstance(n, bool) or n < 0):
+        raise ValueError(f"{name} must be a non-negative integer, got {n!r}.")
+
+
+def _to_moment(older_than: Age) -> datetime:
+    """Return the moment given as itself, as an age or as a number of days."""
+    if isinstance(older_than, datetime):
+        return older_than if older_than.tzinfo else older_than.astimezone()
+    is_number = isinstance(older_than, Real) and not isinstance(older_than, bool)
+    if is_number and 0 <= float(older_than) < 1e6:  # type: ignore[arg-type]
+        older_than = timedelta(days=float(older_than))  # type: ignore[arg-type]
+    if not isinstance(older_than, timedelta):
+        raise ValueError(
+            f"older_than must be a number of days, a timedelta or a datetime, got {older_than!r}."
+        )
+    try:
+        return datetime.now(UTC) - older_than
+    except OverflowError:  # before the first date: nothing is that old
+        return _DATELESS
+
+
+def _created(task: Task) -> datetime:
+    """Return the date of a task. One without a readable date sorts first, but is never too old."""
+    if task.created == UNDATED:
+        return _DATELESS
+    try:
+        created = datetime.fromisoformat(task.created)
+        return (created if created.tzinfo else created.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return _DATELESS
+
+
+def _group(task: Task) -> tuple[tuple[str, ...], str]:
+    """Return a key of the estimator and the data. A task of unknown data has a group of its own."""
+    rows = task.profile.get("fingerprint") if task.profile is not None else None
+    data = hash_bytes(repr(rows).encode(), 32).hex() if rows else task.id
+    return tuple(task.space["predictors"]), data

@@ -1,8 +1,14 @@
-"""From a task to a record and back. A record is a dict of str, int, float, bool, None, list and dict.
+"""From a task to a record and back. A record is a dict of plain data.
 
-What is written can be read: `task_to_record` makes plain data or says where it cannot, and
-`record_to_task` trusts nothing, because a record may come from a stranger. It takes exactly the types
-that a record holds; a field it does not know is left alone (see `task.TASK_FORMAT`).
+Plain data are str, int, float, bool, None, lists and dicts. `task_to_record` makes plain data, or
+says where it cannot. `record_to_task` trusts nothing, because a record may come from an untrusted
+source. It accepts exactly these types, and ignores unknown fields (see `task.TASK_FORMAT`).
+
+A profile holds thousands of numbers: hashes of rows, a sketch. As a pickled list, each number is an
+operation that the reader has to check. As one text, they take a tenth of the time. A list of at
+least `MIN_PACKED_LENGTH` floats, or of as many unsigned 64-bit integers, becomes ``packed:float:``
+or ``packed:int:`` and the text of the array. Any other text that begins with ``packed:`` is written
+as ``packed:text:`` and itself.
 """
 
 from __future__ import annotations
@@ -12,29 +18,33 @@ import os
 import platform
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
-from sktransfer.archive._pack import pack, unpack
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import TASK_FORMAT, Task, Trial
-from sktransfer.utils._values import Plain
+from sktransfer.utils._array_text import decode_array, encode_array
+from sktransfer.utils._values import Plain, identity
 
 MAX_DEPTH = 40
-"""Nesting of a record, so that whoever walks through it may recurse."""
+"""Deepest nesting of a record, so that functions that walk through it may recurse."""
 
-SMALLEST, LARGEST = -(2**63), 2**64 - 1
+MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 """Integers outside are refused: unbounded ones can be chosen to make a dict of them very slow."""
+
+MIN_PACKED_LENGTH = 16
 
 _ONLY_STRINGS, _CONTAINERS = frozenset([str]), frozenset([list, dict])
 _MISSING = object()
+_PACKED = "packed:"
+_PACKED_KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.uint64)}
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,127}")
 
 
-def is_id(name: Any) -> bool:
+def is_id(name: object) -> bool:
     """Whether `name` can be the id of a record, which is also the name of its file.
 
     >>> is_id("20250101T120000-0123456789abcdef"), is_id("../other")
@@ -44,7 +54,7 @@ def is_id(name: Any) -> bool:
 
 
 def library_versions() -> dict[str, str]:
-    """Versions of what made a record; a library that is not installed as a package is left out.
+    """Return the versions of the libraries that make a record, of those that are installed.
 
     >>> sorted(library_versions().keys() - {"sktransfer"})
     ['numpy', 'python', 'scikit-learn']
@@ -53,7 +63,7 @@ def library_versions() -> dict[str, str]:
     for library in ("sktransfer", "scikit-learn", "numpy"):
         try:
             versions[library] = metadata.version(library)
-        except metadata.PackageNotFoundError:  # a checkout on the path, not installed
+        except metadata.PackageNotFoundError:  # imported from a checkout
             continue
     return versions
 
@@ -62,12 +72,12 @@ def library_versions() -> dict[str, str]:
 
 
 def task_to_record(task: Task) -> dict[str, Plain]:
-    """Make plain data of a task, of today's format: arrays become lists, numpy's numbers become Python's.
+    """Make a record of a task. Arrays become lists, numpy's numbers become Python's.
 
     Raises
     ------
     TypeError
-        For anything else, with its place: ``trials[3].params['kernel']``.
+        If the task holds anything else. The message says where: ``trials[3].params['kernel']``.
 
     Examples
     --------
@@ -75,13 +85,17 @@ def task_to_record(task: Task) -> dict[str, Plain]:
     >>> task_to_record(task)["trials"][0]["params"]
     {'C': 1}
     """
-    record = {field.name: _plain(getattr(task, field.name), field.name, 1) for field in fields(task)}
-    return {**record, "profile": pack(record["profile"]), "format": max(task.format, TASK_FORMAT)}
+    record = {
+        field.name: _plain(getattr(task, field.name), field.name, 1) for field in fields(task)
+    }
+    return {**record, "profile": pack_numbers(record["profile"])}
 
 
-def _plain(value: Any, where: str, depth: int) -> Plain:
+def _plain(value: object, where: str, depth: int) -> Plain:
     if depth > MAX_DEPTH:
-        raise TypeError(f"{where} is nested more than {MAX_DEPTH} levels deep, which a record cannot hold.")
+        raise TypeError(
+            f"{where} is nested more than {MAX_DEPTH} levels deep, the limit of a record."
+        )
     if value is None or isinstance(value, (bool, np.bool_)):
         return None if value is None else bool(value)
     if isinstance(value, (int, np.integer)):
@@ -89,21 +103,28 @@ def _plain(value: Any, where: str, depth: int) -> Plain:
     if isinstance(value, (float, np.floating)):
         return float(value)
     if isinstance(value, str):
-        return str.__str__(value)  # of a subclass (numpy's, an enumeration's) the text itself
+        return str.__str__(
+            value
+        )  # the text itself, of a subclass as well (numpy's, an enumeration's)
     if isinstance(value, Trial):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
         return {name: _plain(item, f"{where}.{name}", depth + 1) for name, item in own.items()}
     if isinstance(value, Mapping):
-        return {_key(key, where): _plain(item, f"{where}[{key!r}]", depth + 1) for key, item in value.items()}
+        return {
+            _key(key, where): _plain(item, f"{where}[{key!r}]", depth + 1)
+            for key, item in value.items()
+        }
     if isinstance(value, np.ndarray):
         return _plain(value.tolist(), where, depth)
     if isinstance(value, (list, tuple)):
         return _plain_list(value, where, depth)
-    raise TypeError(f"{where} is a {type(value).__name__}, which is not plain data; see Trial.make.")
+    raise TypeError(
+        f"{where} is a {type(value).__name__}, which is not plain data; see Trial.make."
+    )
 
 
 def _plain_list(values: list | tuple, where: str, depth: int) -> list:
-    # Most entries are floats: no place has to be spelt out for them.
+    # Most entries are floats, whose place need not be formatted.
     return [
         item if type(item) is float else _plain(item, f"{where}[{index}]", depth + 1)
         for index, item in enumerate(values)
@@ -111,34 +132,54 @@ def _plain_list(values: list | tuple, where: str, depth: int) -> list:
 
 
 def _plain_int(value: int, where: str) -> int:
-    if not SMALLEST <= value <= LARGEST:
+    if not MIN_INTEGER <= value <= MAX_INTEGER:
         raise TypeError(f"{where} is an integer of more than 64 bits, which a record cannot hold.")
     return value
 
 
-def _key(key: Any, where: str) -> str:
+def _key(key: object, where: str) -> str:
     if not isinstance(key, str):
         raise TypeError(f"{where} has the key {key!r}; the keys of a record are strings.")
     return str.__str__(key)
 
 
+def pack_numbers(value: Plain) -> Plain:
+    """Replace long lists of numbers in plain data by texts.
+
+    >>> text = pack_numbers([1.5] * 16)
+    >>> text[:20], unpack_numbers(text) == [1.5] * 16
+    ('packed:float:AAAAAAA', True)
+    """
+    if type(value) is dict:
+        return {key: pack_numbers(item) for key, item in value.items()}
+    if type(value) is str:
+        return f"{_PACKED}text:{value}" if value.startswith(_PACKED) else value
+    if type(value) is not list:
+        return value
+    types = set(map(type, value)) if len(value) >= MIN_PACKED_LENGTH else set()
+    if types == {float} or (types == {int} and min(value) >= 0 and max(value) <= MAX_INTEGER):
+        kind = "float" if types == {float} else "int"
+        return f"{_PACKED}{kind}:{encode_array(np.array(value, dtype=_PACKED_KINDS[kind]))}"
+    return [pack_numbers(item) for item in value]
+
+
 # -- record -> task ------------------------------------------------------------------------------
 
 
-def record_to_task(record: Any, path: str | os.PathLike[str] = "record") -> Task:
-    """Check every field of a record and make a task of it.
+def record_to_task(record: object, path: str | os.PathLike[str] = "record") -> Task:
+    """Check every field of a record and make a task from it.
 
     Parameters
     ----------
     record : dict
         Plain data, as `task_to_record` makes it.
     path : str or os.PathLike
-        Where it is from, for the message.
+        Where it comes from, for error messages.
 
     Raises
     ------
     RecordError
-        If it is not a task record; `NewerFormatError` if it is one of a later format.
+        If it is not a task record. `NewerFormatError` if it has a later format.
 
     Examples
     --------
@@ -153,17 +194,20 @@ def record_to_task(record: Any, path: str | os.PathLike[str] = "record") -> Task
         if found > TASK_FORMAT:
             raise NewerFormatError(path, found, TASK_FORMAT)
         if found < 1:
-            raise ValueError(f"there is no format {found}")
-        _check_containers(record)
+            raise ValueError(f"the format {found} does not exist")
+        check_containers(record)
         return _task(record)
     except RecordError:
         raise
-    except (ValueError, OverflowError) as error:  # the latter of an integer that no float can hold
+    except (ValueError, OverflowError) as error:  # OverflowError: an integer too large for a float
         raise RecordError(path, str(error)) from None
 
 
-def _check_containers(record: dict) -> None:
-    """Without recursion, because the depth is what is in doubt."""
+def check_containers(record: dict) -> None:
+    """Raise a ValueError if plain data are nested too deeply, or have keys other than strings.
+
+    This function does not recurse, because the depth is what it checks.
+    """
     todo: list[tuple[Any, int]] = [(record, 0)]
     while todo:
         container, depth = todo.pop()
@@ -172,43 +216,69 @@ def _check_containers(record: dict) -> None:
         if type(container) is dict and not _ONLY_STRINGS.issuperset(map(type, container)):
             raise ValueError("a key in it is not a string")
         items = container.values() if type(container) is dict else container
-        if not _CONTAINERS.isdisjoint(map(type, items)):  # most hold none, and this is quick to see
+        if not _CONTAINERS.isdisjoint(
+            map(type, items)
+        ):  # most contain none, and this check is fast
             todo += [(item, depth + 1) for item in items if type(item) in _CONTAINERS]
 
 
 def _task(record: dict) -> Task:
     if not is_id(_typed(record, "id", str)):
-        raise ValueError("its id is not letters, digits, '.', '_' and '-' only, 128 of them at most")
+        raise ValueError("its id is not made of at most 128 letters, digits, '.', '_' and '-'")
     if not _typed(record, "created", str):
         raise ValueError("the field 'created' is empty")
     metrics = _strings(_typed(record, "metrics", list), "'metrics'")
     if not metrics:
         raise ValueError("the field 'metrics' is empty")
-    _check_space(_typed(record, "space", dict))
+    check_space(_typed(record, "space", dict))
     versions = _typed(record, "versions", dict)
     _strings(list(versions.values()), "'versions'")
     return Task(
-        trials=tuple(_trial(trial, f"trials[{n}]") for n, trial in enumerate(_typed(record, "trials", list))),
+        trials=tuple(
+            _trial(trial, f"trials[{n}]") for n, trial in enumerate(_typed(record, "trials", list))
+        ),
         space=record["space"],
         metrics=tuple(metrics),
-        # Missing is not None: a record that lost its profile could not be refused for shared rows.
-        profile=None
-        if record.get("profile", ...) is None
-        else _profile(_typed(record, "profile", dict), record),
+        # Missing is not None: a record that lost its profile could not be excluded for shared rows.
+        profile=None if record.get("profile", ...) is None else _profile(record),
         id=record["id"],
         created=record["created"],
         versions=versions,
         complete=_typed(record, "complete", bool),
         format=record["format"],
-        resume=resume if type(resume := record.get("resume")) is dict else None,  # not in older records
+        resume=resume if type(resume := record.get("resume")) is dict else None,
     )
 
 
-def _profile(profile: dict, record: dict) -> dict:
-    return unpack(profile) if record["format"] > 1 else profile
+def _profile(record: dict) -> dict:
+    return unpack_numbers(_typed(record, "profile", dict))
 
 
-def _check_space(space: dict) -> None:
+def unpack_numbers(value: Plain) -> Any:
+    """Undo `pack_numbers`. Raise a ValueError for a text that it cannot have written."""
+    if type(value) is str:
+        return _unpack_text(value) if value.startswith(_PACKED) else value
+    if type(value) is dict:
+        return {key: unpack_numbers(item) for key, item in value.items()}
+    if type(value) is list and not {str, dict, list}.isdisjoint(map(type, value)):
+        return [unpack_numbers(item) for item in value]
+    return value
+
+
+def _unpack_text(text: str) -> str | list:
+    kind, _, content = text.removeprefix(_PACKED).partition(":")
+    if kind == "text":
+        return content
+    if kind not in _PACKED_KINDS:
+        raise ValueError(f"it holds numbers of the unknown kind {kind[:20]!r}")
+    try:
+        return decode_array(content, _PACKED_KINDS[kind]).tolist()
+    except ValueError:
+        raise ValueError("it holds a damaged list of numbers") from None
+
+
+def check_space(space: dict) -> None:
+    """Raise a ValueError if `space` is not the description of a space in a record."""
     where = "the space"
     for branch in _typed(space, "branches", list, where):
         if type(branch) is not dict or not all(type(entry) is dict for entry in branch.values()):
@@ -218,12 +288,14 @@ def _check_space(space: dict) -> None:
     _strings(_typed(space, "predictors", list, where), "the predictors")
 
 
-def _trial(record: Any, where: str) -> Trial:
+def _trial(record: object, where: str) -> Trial:
     if type(record) is not dict:
         raise ValueError(f"{where} is a {type(record).__name__}, not a dict")
     status, score = _typed(record, "status", str, where), _number(record, "score", where)
     if status not in ("ok", "failed"):
-        raise ValueError(f"{where} has the status {status[:20]!r}, which is neither 'ok' nor 'failed'")
+        raise ValueError(
+            f"{where} has the status {status[:20]!r}, which is neither 'ok' nor 'failed'"
+        )
     if (status == "ok") != math.isfinite(score):
         raise ValueError(f"{where} has the status {status!r} and the score {score}")
     metrics = _typed(record, "metrics", dict, where)
@@ -244,7 +316,9 @@ def _typed(record: dict, name: str, kind: type, where: str = "") -> Any:
     where = f" of {where}" if where else ""
     if value is _MISSING:
         raise ValueError(f"the field {name!r}{where} is missing")
-    raise ValueError(f"the field {name!r}{where} is a {type(value).__name__}, not a {kind.__name__}")
+    raise ValueError(
+        f"the field {name!r}{where} is a {type(value).__name__}, not a {kind.__name__}"
+    )
 
 
 def _number(record: dict, name: str, where: str) -> float:
@@ -252,8 +326,8 @@ def _number(record: dict, name: str, where: str) -> float:
     if type(number) is int:
         return float(number)
     if type(number) is not float:
-        number = _typed(record, name, float, where)  # which says what is wrong
-    # One NaN for all: the comparison of two tasks goes by identity first, and finds them equal.
+        number = _typed(record, name, float, where)  # raises the error
+    # One NaN object for all: comparing tasks compares identity first, and so finds NaNs equal.
     return number if number == number else math.nan
 
 
@@ -261,3 +335,22 @@ def _strings(values: list, where: str) -> list[str]:
     if not all(type(value) is str for value in values):
         raise ValueError(f"an entry of {where} is not a string")
     return values
+
+
+# -- comparing -----------------------------------------------------------------------------------
+
+
+def is_same_task(task: Task, other: Task) -> bool:
+    """Whether two tasks have the same record. Unlike ``==``, this finds any two NaNs equal."""
+    return identity(task_to_record(task)) == identity(task_to_record(other))
+
+
+def is_continuation(task: Task, earlier: Task) -> bool:
+    """Whether `earlier` is an incomplete record that holds the first trials of `task`."""
+    n = len(earlier.trials)
+    if earlier.complete or len(task.trials) <= n:
+        return False
+    first, known = (
+        [asdict(trial) for trial in trials] for trials in (task.trials[:n], earlier.trials)
+    )
+    return identity(first) == identity(known)

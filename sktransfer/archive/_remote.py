@@ -1,8 +1,8 @@
 """Archives at other places: ``s3://bucket/past``, or any other address that fsspec knows.
 
-Records never change, so each is fetched once: a local copy of the directory is kept up to date by names and
-sizes, and everything else works on the copy. What is written goes to the address first. Cached models stay
-with the copy. The files of the address are as untrusted as any: they go through the same reader.
+Records never change, so each is fetched once. A local copy of the directory is updated by names and
+sizes, and everything else works on the copy. Records are written to the address first. Cached
+models stay with the copy. The files at the address are untrusted and go through the usual reader.
 """
 
 from __future__ import annotations
@@ -12,19 +12,47 @@ import errno
 import os
 import warnings
 from functools import cached_property
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sktransfer.archive import _storage
-from sktransfer.archive._address import mirror_directory
+from sktransfer.archive._plain_pickle import MAX_BYTES
+from sktransfer.exceptions import ArchiveWarning
 
-_BATCH, _BATCH_BYTES = 64, 32 * 2**20  # files that are fetched at once
-_told: set[tuple[str, str, str]] = set()  # what this process has warned of
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+_BATCH_FILES, _BATCH_BYTES = 64, 32 * 2**20  # most files and bytes that are fetched at once
+_warned: set[tuple[str, str, str]] = set()  # address, file and reason of warnings of this process
 
 
-class Remote:
-    """The folder at an address, and the local copy of its records.
+def open_storage(path: str | os.PathLike[str]) -> _storage.Storage:
+    """Return the storage of the archive that `path` refers to now."""
+    location = os.environ.get(_storage.VARIABLE, "") if path == "auto" else path
+    if not _storage.is_remote(location):
+        return _storage.Storage(_storage.archive_directory(path))
+    check_installed(os.fspath(location))
+    return RemoteStorage(os.fspath(location))
+
+
+def check_installed(address: str) -> None:
+    """Raise an ImportError that says what to install, unless `address` can be used."""
+    try:
+        import fsspec
+
+        for link in address.split("::"):  # a chain, such as simplecache::s3://bucket/past
+            fsspec.get_filesystem_class(link.partition("://")[0])
+    except ImportError as error:
+        raise ImportError(
+            f"The archive {address!r} needs packages that are not installed ({error}). "
+            "Install them with: pip install 'sktransfer[remote]'"
+        ) from error
+
+
+class RemoteStorage(_storage.Storage):
+    """The records at an address, and the local copy of them.
 
     Parameters
     ----------
@@ -33,65 +61,80 @@ class Remote:
     """
 
     def __init__(self, address: str) -> None:
+        super().__init__(_storage.mirror_directory(address))
         self.address = address
-        self.tasks = mirror_directory(address) / "tasks"
 
     @cached_property
-    def _folder(self) -> tuple[Any, str]:
-        """The file system and the folder there; some kinds connect at once, which may fail."""
+    def _root(self) -> tuple[AbstractFileSystem, str]:
+        """The file system and the folder there. Some kinds connect at once, which may fail."""
         import fsspec
 
         return fsspec.core.url_to_fs(self.address)
 
     @property
-    def files(self) -> Any:
-        return self._folder[0]
+    def filesystem(self) -> AbstractFileSystem:
+        return self._root[0]
 
     def _place(self, folder: str, name: str = "") -> str:
-        return f"{self._folder[1].rstrip('/')}/{folder}/{name}".rstrip("/")
+        return f"{self._root[1].rstrip('/')}/{folder}/{name}".rstrip("/")
 
-    def refresh(self, max_bytes: int) -> None:
-        """Bring the local copy up to date; out of reach, it is used as it is, with a warning."""
+    def exists(self, *folders: str) -> bool:
+        return True
+
+    def refresh(self) -> None:
+        """Update the local copy. If the address is out of reach, warn and use the copy as it is."""
         try:
-            missing = self.update(max_bytes)
+            missing = self._update()
         except Exception as error:  # each kind of file system has errors of its own
             warnings.warn(
-                f"The archive {self.address} is out of reach ({type(error).__name__}: {error}); "
-                "the local copy of it is used.",
-                stacklevel=4,
+                f"The archive {self.address} is out of reach ({type(error).__name__}: {error}). "
+                "The local copy of it is used.",
+                ArchiveWarning,
+                stacklevel=3,
             )
             return
         for name, reason in missing.items():
-            if (told := (self.address, name, reason)) not in _told:  # a fit looks several times
-                _told.add(told)
-                warnings.warn(f"Skipped {self._place('tasks', name)}: {reason}.", stacklevel=4)
+            if (warning := (self.address, name, reason)) not in _warned:  # a search refreshes often
+                _warned.add(warning)
+                place = self._place("tasks", name)
+                warnings.warn(f"Skipped {place}: {reason}.", ArchiveWarning, stacklevel=3)
 
-    def update(self, max_bytes: int, anew: bool = False) -> dict[str, str]:
-        """Bring the local copy up to date, or fetch all of it anew; what could not be fetched, and why."""
-        if anew and hasattr(self.files, "clear_cache"):  # of a chain such as simplecache::s3://...
-            self.files.clear_cache()
+    def fetch_all(self) -> dict[str, str]:
+        try:
+            missing = self._update(fetch_all=True)
+        except Exception as error:
+            raise OSError(f"The archive {self.address} is out of reach ({error}).") from error
+        return {f"{self.address}/tasks/{name}": reason for name, reason in missing.items()}
+
+    def _update(self, fetch_all: bool = False) -> dict[str, str]:
+        """Update the local copy, or fetch all of it again. Return what is missing, and why."""
+        if fetch_all and hasattr(
+            self.filesystem, "clear_cache"
+        ):  # of a chain: simplecache::s3://...
+            self.filesystem.clear_cache()
         there, here = self._sizes(), self._copied()
-        for name in here.keys() - there.keys():  # removed by somebody
+        for name in here.keys() - there.keys():  # removed at the address
             with contextlib.suppress(OSError):
                 (self.tasks / name).unlink()
-        large = {name for name, size in there.items() if size > max_bytes}
-        wanted = [name for name, size in there.items() if anew or here.get(name) != size]
+        large = {name for name, size in there.items() if size > MAX_BYTES}
+        wanted = [name for name, size in there.items() if fetch_all or here.get(name) != size]
         missing = self._fetch(sorted({*wanted} - large), there)
-        return missing | dict.fromkeys(sorted(large), f"it is larger than {max_bytes // 2**20} MiB")
+        return missing | dict.fromkeys(sorted(large), f"it is larger than {MAX_BYTES // 2**20} MiB")
 
     def _sizes(self) -> dict[str, int]:
-        """Sizes of the record files at the address, by name."""
+        """Return the sizes of the record files at the address, by name."""
         folder = self._place("tasks")
-        self.files.invalidate_cache(folder)
+        self.filesystem.invalidate_cache(folder)
         try:
-            found = self.files.ls(folder, detail=True)
+            found = self.filesystem.ls(folder, detail=True)
         except FileNotFoundError:
             return {}
         sizes = {}
         for entry in found:
             name = str(entry["name"]).rpartition("/")[2]
-            # The name becomes one on this disk: no separator of any system, and nothing hidden.
-            if name.endswith(_storage.SUFFIX) and name[0] != "." and not set(name) & set('\\/:\0*?"<>|'):
+            # It becomes a name on this disk: no separator of any system, and nothing hidden.
+            is_safe = name[:1] != "." and not set(name) & set('\\/:\0*?"<>|')
+            if name.endswith(_storage.SUFFIX) and is_safe:
                 sizes[name] = int(entry.get("size") or 0)
         return sizes
 
@@ -107,57 +150,68 @@ class Remote:
             return {}
 
     def _fetch(self, names: list[str], sizes: dict[str, int]) -> dict[str, str]:
-        """Copy some records; those that could not be fetched, and why."""
+        """Copy some records. Return those that could not be fetched, and why."""
         missing = {}
         while names:
             # At least one, and not more than fit into memory together.
-            n = max(1, sum(np.cumsum([sizes[name] for name in names[:_BATCH]]) <= _BATCH_BYTES))
+            total = np.cumsum([sizes[name] for name in names[:_BATCH_FILES]])
+            n = max(1, sum(total <= _BATCH_BYTES))
             batch, names = names[:n], names[n:]
             places = {self._place("tasks", name): name for name in batch}
-            fetched = self.files.cat(list(places), on_error="return")
+            fetched = self.filesystem.cat(list(places), on_error="return")
             for place, data in fetched.items():
                 name = places.get(place) or place.rpartition("/")[2]
                 if isinstance(data, bytes) and name in sizes:
-                    _storage.write(self.tasks / name, data)
-                elif not isinstance(data, FileNotFoundError):  # which has been removed since
+                    _storage.write_file(self.tasks / name, data)
+                elif not isinstance(data, FileNotFoundError):  # else it has been removed since
                     missing[name] = f"it cannot be fetched ({type(data).__name__}: {data})"
         return missing
 
-    def write(self, name: str, data: bytes, new: bool) -> None:
-        """Put a record at the address. An object store shows it as a whole or not at all.
+    def write(self, id: str, data: bytes, new: bool = False) -> None:
+        """Write a record to the address. An object store shows it completely or not at all.
 
-        With `new` it is a FileExistsError if another is there, whether or not it could be fetched. (Of two
-        that come at the very same moment the later one stays: few stores can tell.)
+        With `new`, a FileExistsError if there is one of this id, whether or not it can be fetched.
+        (If two are written at the very same moment, the later one stays: few stores can prevent
+        it.)
         """
+        name = self.file(id).name
         try:
             place, folder = self._place("tasks", name), self._place("tasks")
-            self.files.makedirs(folder, exist_ok=True)
-            self.files.invalidate_cache(folder)
-            taken = new and self._is_there(place)
-            if not taken:
-                self.files.pipe_file(place, data)
+            self.filesystem.makedirs(folder, exist_ok=True)
+            self.filesystem.invalidate_cache(folder)
+            is_taken = new and self._is_there(place)
+            if not is_taken:
+                self.filesystem.pipe_file(place, data)
         except Exception as error:
             raise OSError(f"The archive {self.address} cannot be written to ({error}).") from error
-        if taken:
-            raise FileExistsError(errno.EEXIST, "It is there already", place)
-        with contextlib.suppress(OSError):  # the copy: without it the record is fetched when it is needed
-            _storage.write(self.tasks / name, data)
+        if is_taken:
+            raise FileExistsError(errno.EEXIST, "The file exists", place)
+        with contextlib.suppress(
+            OSError
+        ):  # without a copy, the record is fetched when it is needed
+            _storage.write_file(self.tasks / name, data)
 
     def _is_there(self, place: str) -> bool:
         try:
-            self.files.info(place)  # fsspec's own `exists` takes any error for a no
+            self.filesystem.info(place)  # fsspec's own `exists` answers False after any error
         except FileNotFoundError:
             return False
         return True
 
-    def remove(self, name: str) -> None:
-        """Remove a record at the address."""
-        with contextlib.suppress(FileNotFoundError):
-            self.files.rm_file(self._place("tasks", name))
+    def remove(self, id: str) -> bool:
+        file = self.file(id)
+        if os.path.lexists(file):
+            _storage.reject_symlink(file.parent)
+            with contextlib.suppress(FileNotFoundError):
+                self.filesystem.rm_file(self._place("tasks", file.name))
+        return super().remove(id)
 
-    def set_aside(self, name: str) -> str:
-        """Move a record to the folder ``damaged`` of the address; its new place."""
-        target = self._place("damaged", name)
-        self.files.makedirs(self._place("damaged"), exist_ok=True)
-        self.files.mv(self._place("tasks", name), target)
+    def set_aside(self, file: Path) -> str:
+        """Move a record to the folder ``damaged`` at the address. Other files move locally."""
+        if file.parent.name != "tasks":
+            return super().set_aside(file)
+        target = self._place(_storage.DAMAGED_FOLDER, file.name)
+        self.filesystem.makedirs(self._place(_storage.DAMAGED_FOLDER), exist_ok=True)
+        self.filesystem.mv(self._place("tasks", file.name), target)
+        file.unlink()
         return target

@@ -1,18 +1,22 @@
-"""The starter archive: tasks that ship with the package, so that the first search ever has a past.
+"""The starter archive: past tasks that ship with the package, so that the first search has some.
 
-``contents.joblib`` names the estimators, ``profiles.joblib`` holds what is known of the data sets, each once,
-and ``<estimator>.joblib`` the tasks of one estimator, their trials as columns. Files are sealed and read as
-every record is: plain data only. Nothing is ever written here but by `pack`, which makes the files of an
-archive. No row of any data is in them: profiles are without a sample.
+``contents.joblib`` lists the estimators. ``profiles.joblib`` holds the profiles of the data sets,
+each once, as JSON. ``<estimator>.joblib`` holds the tasks of one estimator, with their trials as
+columns. The files have checksums and are read as every record is: plain data only. They contain no
+row of any data, because the profiles have no sample. ``benchmarks/pack_starter.py`` writes them.
+
+A table of trials takes a third of the size of a record. A column of numbers is one text, such as
+``"0.5 12 nan -"``: a number with a point or an exponent is a float, any other an integer, and a
+dash means that the trial does not have the parameter. Numbers are rounded. Any other column is a
+dict of its distinct values and a text of their positions, ``{"values": ["rbf", None], "at": "0 1
+-"}``.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,35 +24,37 @@ from typing import Any
 import numpy as np
 
 from sktransfer.archive import _storage
-from sktransfer.archive._columns import columns_to_trials, trials_to_columns
-from sktransfer.archive._reader import read_plain
-from sktransfer.archive._record import record_to_task, task_to_record
-from sktransfer.archive._selection import profiles_of
+from sktransfer.archive._record import record_to_task
+from sktransfer.archive._selection import ProfileLike, as_profiles
 from sktransfer.dataset import DatasetProfile
-from sktransfer.exceptions import RecordError
+from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.space._estimator_tree import is_scaled
-from sktransfer.task import Task
-from sktransfer.utils._values import Plain
+from sktransfer.task import TASK_FORMAT, Task
+from sktransfer.utils._array_text import decode_array
 
 STARTER_FORMAT = 1
-"""Raised when the files change their shape. They come with the program, so older ones need not be read."""
+"""Raise it when the layout of the files changes. Only files of the same number are read, because
+they are part of the package."""
 
 PREFIX = "starter"
 CONTENTS, PROFILES = "contents", "profiles"
+NO_VALUE = "-"
+TRIAL_FIELDS = ("score", "std", "fit_time")
+_MISSING = object()
 
 
 def starter_folder() -> Path:
-    """Where the starter archive is, also if searches are to do without it."""
+    """Return the folder of the starter archive, even if searches do not use it."""
     return _storage.starter_directory() or _storage.PACKAGED_STARTER
 
 
 class Starter:
-    """The tasks in a folder that `pack` made.
+    """The tasks of a starter archive.
 
     Parameters
     ----------
     folder : Path or None
-        None for a starter archive without a task.
+        The folder of its files. None means that there are no tasks.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -56,60 +62,69 @@ class Starter:
 
     @property
     def estimators(self) -> list[str]:
-        """Class names of the estimators that there are tasks of."""
-        return [] if self.folder is None else list(_read(*self._checked(CONTENTS))["estimators"])
+        """Class names of the estimators that have tasks."""
+        return [] if self.folder is None else list(_read(*self._file_key(CONTENTS))["estimators"])
 
     def tasks(self, estimator: str, scaled: bool | None = None) -> tuple[Task, ...]:
-        """The tasks of an estimator; none of one that is not known.
+        """Return the tasks of an estimator; none if it is unknown.
 
         Parameters
         ----------
         estimator : str
             Name of its class.
         scaled : bool or None
-            Whether a scaler came first. None asks for both, and so does an estimator that does not care
-            about scales, of which there are not both.
+            Whether a scaler came first. None returns both. An estimator that is insensitive to
+            scales has only one kind, which is returned in any case.
         """
         if estimator not in self.estimators:
             return ()
-        return _tasks_of(*(self._checked(name) for name in (estimator, PROFILES)), scaled)
+        return _tasks_of(*(self._file_key(name) for name in (estimator, PROFILES)), scaled)
 
     def get(self, id: str) -> Task | None:
-        """The task of this id, if there is one."""
+        """Return the task of this id; None if there is none."""
         prefix, _, rest = id.partition("-")
         known = self.tasks(rest.partition("-")[0]) if prefix == PREFIX else ()
         return next((task for task in known if task.id == id), None)
 
-    def candidates(self, today: Mapping[str, Any] | None, profile: Any) -> list[Task]:
-        """Tasks for `Archive.select`, which see; a warning and none if the files are bad."""
-        if today is None:
+    def candidates(self, target: Mapping[str, Any] | None, profile: ProfileLike) -> list[Task]:
+        """Return the tasks for `Archive.select`. If files are invalid, warn and return none.
+
+        Parameters
+        ----------
+        target : dict or None
+            Description of the target's space. Without one, no tasks are returned.
+        profile : DatasetProfile, its ``to_dict()``, a sequence of them or None
+            The target's data. Data that look standardized count as scaled.
+        """
+        if target is None:
             return []
-        scaled = is_scaled(today)
-        if scaled is False and any(map(looks_standardized, profiles_of(profile))):
+        scaled = is_scaled(target)
+        if scaled is False and any(map(looks_standardized, as_profiles(profile))):
             scaled = True
         try:
-            return [task for name in today["predictors"] for task in self.tasks(name, scaled)]
-        except Exception as error:  # whatever is wrong with these files, the user's own are not to blame
+            return [task for name in target["predictors"] for task in self.tasks(name, scaled)]
+        except Exception as error:  # whatever is wrong with these files, the user's own can be used
             warnings.warn(
-                f"The starter archive cannot be used ({error}); the search goes on without. Install "
-                "sktransfer again to repair it, or do without it: archive=Archive(starter=False).",
+                f"The starter archive cannot be used ({error}). The search continues without it. "
+                "Install sktransfer again to repair it, or pass archive=Archive(starter=False).",
+                ArchiveWarning,
                 stacklevel=2,
             )
             return []
 
-    def _checked(self, name: str) -> tuple[Path, int, int]:
-        """A file, its size and its time of change, by which what was read is known again."""
+    def _file_key(self, name: str) -> tuple[Path, int, int]:
+        """Return a file with its size and time of change, the key of what was read from it."""
         assert self.folder is not None
         file = self.folder / (name + _storage.SUFFIX)
-        facts = file.lstat()
-        return file, facts.st_size, facts.st_mtime_ns
+        status = file.lstat()
+        return file, status.st_size, status.st_mtime_ns
 
 
 @lru_cache(maxsize=8)
 def _read(path: Path, size: int, time: int) -> Any:
-    content = read_plain(path)
+    content = _storage.read_plain(path)
     if type(content) is not dict or content.get("starter") != STARTER_FORMAT:
-        raise RecordError(path, "it is not of the starter archive that belongs to this version")
+        raise RecordError(path, "it is not a file of the starter archive of this version")
     return content
 
 
@@ -117,21 +132,21 @@ def _read(path: Path, size: int, time: int) -> Any:
 def _tasks_of(
     file: tuple[Path, int, int], profiles_file: tuple[Path, int, int], scaled: bool | None
 ) -> tuple[Task, ...]:
-    """The tasks in a file, each with the profile of its data."""
+    """Read the tasks in a file, each with the profile of its data."""
     content, profiles = _read(*file), _read(*profiles_file)["profiles"]
     try:
         parts = dict(enumerate(content["parts"]))
-        alike = {place: part for place, part in parts.items() if is_scaled(part["space"]) is scaled}
-        parts = alike or parts
+        matching = {n: part for n, part in parts.items() if is_scaled(part["space"]) is scaled}
+        parts = matching or parts
         records = [
             {
                 **parts[entry["part"]],
                 "id": entry["id"],
                 "created": entry["created"],
-                "profile": _with_hashes(json.loads(profiles[entry["data"]]), _from_text),
+                "profile": _decode_profile(json.loads(profiles[entry["data"]])),
                 "trials": columns_to_trials(entry["columns"]),
                 "complete": True,
-                "format": content["format"],
+                "format": TASK_FORMAT,
             }
             for entry in content["tasks"]
             if entry["part"] in parts
@@ -142,10 +157,10 @@ def _tasks_of(
 
 
 def looks_standardized(profile: DatasetProfile) -> bool:
-    """Whether all columns have a standard deviation of about one, so that somebody has scaled them already.
+    """Whether all columns have a standard deviation of about one, because they were scaled.
 
-    A profile does not keep deviations, but covariances, as sign(c) log(1 + |c|), and correlations: without a
-    scale they are the same.
+    A profile has no deviations, but correlations, and covariances as sign(c) log(1 + |c|). Those of
+    standardized data agree.
     """
     known = profile.meta_features
     for end in ("min", "max"):
@@ -157,92 +172,61 @@ def looks_standardized(profile: DatasetProfile) -> bool:
     return known["correlation_max"] > known["correlation_min"]
 
 
-# -- making the files ----------------------------------------------------------------------------
-
-
-def pack(tasks: Iterable[Task], folder: Path) -> None:
-    """Write tasks of many estimators as a starter archive. Files of that folder are replaced.
-
-    Parameters
-    ----------
-    tasks : iterable of Task
-        Each about one estimator; its id ends in the class of the estimator and one more word, each after a
-        dash, and what comes before names the data.
-    folder : Path
-    """
-    profiles: dict[str, Plain] = {}
-    by_estimator: dict[str, list[Task]] = {}
-    for task in sorted(tasks, key=lambda task: task.id):
-        [estimator] = task.space["predictors"]
-        by_estimator.setdefault(estimator, []).append(task)
-    for estimator, own in sorted(by_estimator.items()):
-        _write(folder, estimator, _estimator_content(own, profiles))
-    _write(folder, PROFILES, {"profiles": profiles})
-    _write(folder, CONTENTS, {"estimators": sorted(by_estimator)})
-    for file in _storage.record_files(folder):
-        if file.stem not in (CONTENTS, PROFILES, *by_estimator):
-            file.unlink()
-
-
-def _write(folder: Path, name: str, content: dict[str, Plain]) -> None:
-    _storage.write(folder / (name + _storage.SUFFIX), _storage.dump({"starter": STARTER_FORMAT, **content}))
-
-
-def _estimator_content(tasks: list[Task], profiles: dict[str, Plain]) -> dict[str, Plain]:
-    parts: list[Plain] = []
-    entries: list[Plain] = []
-    for task in tasks:
-        record = task_to_record(task)
-        part = {name: record[name] for name in ("space", "metrics", "versions")}
-        if part not in parts:
-            parts.append(part)
-        data, estimator, form = task.id.rsplit("-", 2)
-        kind = DatasetProfile.from_dict(task.profile or {}).kind
-        profiles[f"{kind}/{data}"] = json.dumps(_with_hashes(_lean(task.profile or {}), _to_text))
-        columns = trials_to_columns(task.trials)
-        # With other trials it is another task: models that were trained on it are cached by its id.
-        digest = hashlib.blake2b(repr(columns).encode(), digest_size=4).hexdigest()
-        entries.append(
-            {
-                "id": f"{PREFIX}-{estimator}-{data}-{form}-{digest}",
-                "created": task.created,
-                "part": parts.index(part),
-                "data": f"{kind}/{data}",
-                "columns": columns,
-            }
-        )
-    return {"format": tasks[0].format, "parts": parts, "tasks": entries}
-
-
-def _lean(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """A profile without a sample, and without the second set of hashes where the first tells rows apart.
-
-    `DatasetProfile.overlap` needs the second only for rows that are alike without the order of columns.
-    """
-    whole = DatasetProfile.from_dict(profile)
-    lean = {name: value for name, value in whole.to_dict().items() if name != "sample"}
-    if not whole.needs_column_order:
-        lean |= {"ordered_fingerprint": [], "n_ordered": 0}
-    return lean | {"enclosing": [_lean(part.to_dict()) for part in whole.enclosing]}
-
-
-# A profile is one text, and so are its hashes in there: the reader looks through a text at once, and only the
-# profiles that are needed are made.
-
-
-def _with_hashes(profile: Mapping[str, Any], translate: Callable[[Any], Plain]) -> dict[str, Any]:
-    """A profile with its hashes, also those of the data around, translated."""
-    hashes = {name: translate(value) for name, value in profile.items() if name.endswith("fingerprint")}
-    return {
-        **profile,
-        **hashes,
-        "enclosing": [_with_hashes(part, translate) for part in profile["enclosing"]],
+def _decode_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a profile with its hashes as integers, those of the data around it as well."""
+    hashes = {
+        name: decode_array(value, np.uint64).tolist()
+        for name, value in profile.items()
+        if name.endswith("fingerprint")
     }
+    return {**profile, **hashes, "enclosing": list(map(_decode_profile, profile["enclosing"]))}
 
 
-def _to_text(hashes: list[int]) -> str:
-    return base64.b64encode(np.array(hashes, dtype="<u8").tobytes()).decode()
+# -- trials as columns ---------------------------------------------------------------------------
 
 
-def _from_text(text: str) -> list[int]:
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<u8").tolist()
+def columns_to_trials(columns: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the trials of a table, as they are in a record.
+
+    >>> numbers = {"score": "0.5 0.25", "std": "nan nan", "fit_time": "0.1 0.2"}
+    >>> params = {"C": "1.0 -", "kernel": {"values": ["rbf", None], "at": "0 1"}}
+    >>> columns = {"params": params, "metrics": {}, "facts": numbers}
+    >>> [trial["params"] for trial in columns_to_trials(columns)]
+    [{'C': 1.0, 'kernel': 'rbf'}, {'kernel': None}]
+    """
+    score, std, fit_time = (_parse_column(columns["facts"][name]) for name in TRIAL_FIELDS)
+    params, metrics = (_to_rows(columns[part], len(score)) for part in ("params", "metrics"))
+    return [
+        {
+            "params": params[n],
+            "score": score[n],
+            "std": std[n],
+            "fit_time": fit_time[n],
+            "status": "ok" if score[n] == score[n] else "failed",
+            "metrics": metrics[n],
+        }
+        for n in range(len(score))
+    ]
+
+
+def _parse_column(column: str | dict[str, Any]) -> list[Any]:
+    """Return the values of a column, `_MISSING` where there is none."""
+    if isinstance(column, dict):
+        values = column["values"]
+        return [_MISSING if n == NO_VALUE else values[int(n)] for n in column["at"].split()]
+    return [_parse_number(cell) for cell in column.split()]
+
+
+def _parse_number(cell: str) -> Any:
+    if "." in cell or "e" in cell or "n" in cell:  # nan and inf contain an n
+        return float(cell)
+    return _MISSING if cell == NO_VALUE else int(cell)
+
+
+def _to_rows(columns: dict[str, Any], n: int) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{} for _ in range(n)]
+    for name, column in columns.items():
+        for row, value in zip(rows, _parse_column(column), strict=True):
+            if value is not _MISSING:
+                row[name] = value
+    return rows

@@ -1,26 +1,53 @@
-"""Where an archive is, and how a record gets there: whole or not at all, without locks."""
+"""Files of an archive: where they are, and how they are read and written.
+
+Every file is written under a temporary name, synced and renamed, so that it is there completely or
+not at all. No locks are needed. Every file is read by `read_bounded`, because an archive may come
+from an untrusted source.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import os
-import pickle
+import stat
+import sys
 import uuid
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-from sktransfer.archive import _checksum
-from sktransfer.archive._address import is_remote, mirror_directory, user_directory
+from sktransfer.archive._plain_pickle import MAX_BYTES, loads_plain
+from sktransfer.archive._record import record_to_task
+from sktransfer.exceptions import ArchiveWarning, RecordError
+from sktransfer.task import Task
+from sktransfer.utils._hashing import hash_bytes
 from sktransfer.utils._values import Plain
 
 SUFFIX = ".joblib"
 VARIABLE = "SKTRANSFER_ARCHIVE"
 STARTER_VARIABLE = "SKTRANSFER_STARTER"
 PACKAGED_STARTER = Path(__file__).parent / "starter"
+DAMAGED_FOLDER = "damaged"
+
+MAX_CACHED_RECORDS, MAX_CACHED_BYTES = 16384, 64 * 2**20
+
+
+# -- directories ---------------------------------------------------------------------------------
+
+
+def is_remote(path: object) -> bool:
+    """Whether a path is an address, not a directory.
+
+    >>> is_remote("s3://bucket/past"), is_remote("/home/me/past")
+    (True, False)
+    """
+    return isinstance(path, str) and "://" in path
 
 
 def archive_directory(path: str | os.PathLike[str]) -> Path:
-    """The absolute directory that `path` stands for at this moment; "auto" is the user's own archive.
+    """Return the absolute directory that `path` refers to now. "auto" is the user's own archive.
 
     For an address such as ``s3://...`` it is the local copy.
     """
@@ -32,25 +59,46 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
     expanded = os.path.expanduser(path)
     if expanded.startswith("~"):
         raise NotADirectoryError(
-            errno.ENOTDIR, "There is no such home directory; give another path", expanded
+            errno.ENOTDIR, "This home directory does not exist. Pass another path", expanded
         )
     directory = Path(os.path.abspath(expanded))
     for part in (directory / "tasks", directory, *directory.parents):
         if part.exists() and not part.is_dir():
             raise NotADirectoryError(
-                errno.ENOTDIR, "An archive is a directory, but this is a file; give another path", str(part)
+                errno.ENOTDIR,
+                "An archive is a directory, but this is a file. Pass another path",
+                str(part),
             )
     return directory
 
 
+def mirror_directory(address: str) -> Path:
+    """Return the directory of the local copy of an address. It may be deleted at any time."""
+    name = hash_bytes(address.rstrip("/").encode(), 16).hex()
+    caches = user_directory("XDG_CACHE_HOME", ".cache", "Library/Caches")
+    return caches / "sktransfer" / "remote" / name
+
+
+def user_directory(variable: str, home: str, home_on_mac: str) -> Path:
+    """Return the user's directory of one kind, by an XDG variable or below home."""
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local) if local else Path.home() / "AppData" / "Local"
+    if sys.platform == "darwin":
+        return Path.home() / home_on_mac
+    xdg = os.environ.get(variable, "")
+    # The specification says that a relative path must be ignored.
+    return Path(xdg) if os.path.isabs(xdg) else Path.home() / home
+
+
 def starter_directory() -> Path | None:
-    """The folder of the starter archive: the package's, another one, or None if it is not wanted."""
-    said = os.environ.get(STARTER_VARIABLE)
-    return None if said == "none" else Path(said) if said else PACKAGED_STARTER
+    """Return the folder of the starter archive, or None if the user has switched it off."""
+    setting = os.environ.get(STARTER_VARIABLE)
+    return None if setting == "none" else Path(setting) if setting else PACKAGED_STARTER
 
 
 def record_files(directory: Path) -> list[Path]:
-    """Record files, sorted by id. Files of writers at work begin with a dot."""
+    """List record files, sorted by id. Files that are being written begin with a dot."""
     try:
         names = os.listdir(directory)
     except FileNotFoundError:
@@ -59,86 +107,282 @@ def record_files(directory: Path) -> list[Path]:
     return [directory / (name + SUFFIX) for name in sorted(ids)]
 
 
-def dump(record: Plain) -> bytes:
-    """The bytes of a record file: a pickle of plain data, which is what `joblib.load` opens.
-
-    `joblib.dump` would write the same, for it adds something for arrays only, but takes ten times as long.
-    A dict, as every record is, ends with its checksum.
-    """
-    if type(record) is not dict:
-        return pickle.dumps(record, protocol=4)
-    return _checksum.seal(pickle.dumps(_checksum.with_place(record), protocol=4))
+# -- bytes ---------------------------------------------------------------------------------------
 
 
-def write(path: Path, data: bytes, new: bool = False) -> None:
-    """Write a file that nobody sees before it is complete and safe on disk.
+@contextlib.contextmanager
+def open_bounded(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
+    """Open a regular file of at most `max_bytes` for reading.
 
-    With `new` it is a FileExistsError if another is there, even if that came this very moment.
+    Raises
+    ------
+    RecordError
+        If it is a link, which may lead out of the archive, or a pipe, which would block; if it is
+        too large; if it cannot be read.
+    FileNotFoundError
+        If it does not exist.
     """
     try:
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise RecordError(path, "it is not a regular file")
+        if status.st_size > max_bytes:
+            raise RecordError(path, f"it is larger than {max_bytes // 2**20} MiB")
+        with path.open("rb") as file:
+            yield file
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
+
+
+def read_bounded(path: Path, max_bytes: int) -> bytes:
+    """Read a regular file of at most `max_bytes`. Errors are those of `open_bounded`."""
+    with open_bounded(path, max_bytes) as file:
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:  # it has grown since it was opened
+        raise RecordError(path, f"it is larger than {max_bytes // 2**20} MiB")
+    return data
+
+
+def check_zip_end(file: BinaryIO, max_list_bytes: int) -> tuple[int, int]:
+    """Check the last record of a ZIP file. Return the file's size and its number of members.
+
+    `ZipFile` makes an object of each listed member, so this must come first: a list of more than
+    `max_list_bytes` is refused. So is a comment at the end, and the ZIP64 format, which refers to
+    another list.
+    """
+    size = file.seek(0, os.SEEK_END)
+    file.seek(max(0, size - 42))
+    tail = file.read(42)
+    end = tail[-22:]
+    if end[:4] != b"PK\5\6" or end[-2:] != b"\0\0" or tail[:4] == b"PK\6\7":
+        raise ValueError("it does not end like a ZIP file")
+    if int.from_bytes(end[12:16], "little") > max_list_bytes:
+        raise ValueError("it lists too many members")
+    return size, int.from_bytes(end[10:12], "little")
+
+
+def write_file(path: Path, data: bytes, new: bool = False) -> None:
+    """Write a file of the archive, as `atomic_write`, and make its folder if necessary."""
+    try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        refuse_link(path.parent)
-        write_aside(path, data, new)
+        reject_symlink(path.parent)
+        atomic_write(path, data, new)
     except PermissionError as error:
         raise PermissionError(
             error.errno,
-            "The archive cannot be written to; give another path, or open it readonly",
+            "The archive cannot be written to. Pass another path, or readonly=True",
             str(path.parent),
         ) from error
     sync_directory(path.parent)
 
 
-def refuse_link(folder: Path) -> None:
-    """Raise an OSError if a folder of the archive is a link: a copied archive could lead anywhere by it."""
+def atomic_write(path: Path, data: bytes, new: bool = False) -> None:
+    """Write a file under a temporary name, and rename it when it is complete and synced to disk.
+
+    With `new`, raise a FileExistsError if the file exists, even if it has just been created.
+    """
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}-{uuid.uuid4().hex}.tmp")
+    try:
+        with temporary.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if not new or not _rename_to_new(temporary, path):
+            os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+def _rename_to_new(temporary: Path, path: Path) -> bool:
+    """Rename a file unless the new name is taken. False if the file system cannot do that."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # no hard links here; if the disk fails, `os.replace` will say so
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "The file exists", str(path)) from None
+        return False
+    temporary.unlink()
+    return True
+
+
+def reject_symlink(folder: Path) -> None:
+    """Raise an OSError if a folder of the archive is a link: it may lead out of the archive."""
     if folder.is_symlink():
         raise OSError(
             errno.ELOOP,
-            "This folder is a link, which may lead out of the archive; nothing in it is changed",
+            "This folder is a link, which may lead out of the archive. Nothing in it is changed",
             folder,
         )
 
 
-def remove(file: Path) -> None:
-    """Delete a file of the archive; one that is gone already is no error."""
-    refuse_link(file.parent)
+def remove_file(file: Path) -> None:
+    """Delete a file of the archive. A file that does not exist is no error."""
+    reject_symlink(file.parent)
     file.unlink(missing_ok=True)
 
 
-def write_aside(path: Path, data: bytes, new: bool = False) -> None:
-    """Write a file under another name, and give it its own when it is complete and safe on disk."""
-    aside = path.with_name(f".{path.stem}.{os.getpid()}-{uuid.uuid4().hex}.tmp")
-    try:
-        with aside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if not new or not _named(aside, path):
-            os.replace(aside, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            aside.unlink()
-        raise
-
-
-def _named(aside: Path, path: Path) -> bool:
-    """Give a file a name that nothing has yet; False where the file system cannot do that."""
-    try:
-        os.link(aside, path)
-    except FileExistsError:
-        raise
-    except OSError:  # no links here; of a disk that fails `os.replace` will tell
-        if path.exists():
-            raise FileExistsError(errno.EEXIST, "It is there already", str(path)) from None
-        return False
-    aside.unlink()
-    return True
-
-
 def sync_directory(directory: Path) -> None:
-    """Make the new name itself safe. Not every system can (Windows opens no directories)."""
+    """Sync a new name to disk, where the system can (Windows opens no directories)."""
     with contextlib.suppress(OSError):
         descriptor = os.open(directory, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+# -- records -------------------------------------------------------------------------------------
+
+
+def read_task(path: Path) -> Task:
+    """Read one record file. If this process has read the same file before, return it from memory.
+
+    Raises
+    ------
+    RecordError
+        If the file is not a valid record under its own name.
+    FileNotFoundError
+        If it does not exist.
+    """
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
+    key = (os.fspath(path), status.st_size, status.st_mtime_ns)
+    task = _cache.get(key)
+    if task is None:
+        task = read_record(path)[0]
+        _cache.put(key, task)
+    return task
+
+
+def read_record(path: Path) -> tuple[Task, bytes]:
+    """As `read_task`, but always from disk, and with the bytes that were checked."""
+    data = read_bounded(path, MAX_BYTES)
+    return parse_record(data, path), data
+
+
+def parse_record(data: bytes, path: Path) -> Task:
+    """Make a task from the bytes of a record file. `path` gives its name, for the error as well."""
+    task = record_to_task(_loads(data, path), path)
+    if task.id != path.stem:
+        raise RecordError(path, f"it holds the record {task.id!r}, not the one of its name")
+    return task
+
+
+def read_plain(path: Path) -> Plain:
+    """Read the plain data in a file that is not a record. Errors are those of `read_task`."""
+    return _loads(read_bounded(path, MAX_BYTES), path)
+
+
+def _loads(data: bytes, path: Path) -> Plain:
+    try:
+        return loads_plain(data, needs_checksum=True)
+    except ValueError as error:
+        raise RecordError(path, str(error)) from None
+
+
+def warn_skipped(error: RecordError) -> None:
+    """Warn that a file is skipped."""
+    message = f"Skipped a file of the archive, {error}. {error.advice}"
+    warnings.warn(message, ArchiveWarning, stacklevel=3)
+
+
+class _Cache:
+    """Tasks by (path, size, time of change). Records never change, so an entry is never wrong."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[tuple[str, int, int], Task] = {}
+        self.n_bytes = 0
+
+    def get(self, key: tuple[str, int, int]) -> Task | None:
+        return self.tasks.get(key)
+
+    def put(self, key: tuple[str, int, int], task: Task) -> None:
+        if len(self.tasks) >= MAX_CACHED_RECORDS or self.n_bytes + key[1] > MAX_CACHED_BYTES:
+            # An archive that is larger than the cache is read in order, again and again. Dropping
+            # the oldest entries one by one would give no more hits than dropping them all.
+            self.tasks.clear()
+            self.n_bytes = 0
+        self.tasks[key] = task
+        self.n_bytes += key[1]
+
+
+_cache = _Cache()
+
+
+class Storage:
+    """The records in a local directory. See `_remote.RemoteStorage` for those at an address.
+
+    Parameters
+    ----------
+    directory : Path
+        The directory of the archive.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.tasks = directory / "tasks"
+
+    def file(self, id: str) -> Path:
+        """Return the record file of an id, whether or not it exists."""
+        return self.tasks / (id + SUFFIX)
+
+    def files(self) -> list[Path]:
+        """List the record files, sorted by id."""
+        return record_files(self.tasks)
+
+    def exists(self, *folders: str) -> bool:
+        """Whether the directory exists, and in it one of `folders`, if any are given."""
+        return any((self.directory / folder).is_dir() for folder in folders or ("",))
+
+    def refresh(self) -> None:
+        """Update the local copy. A local archive needs none."""
+
+    def fetch_all(self) -> dict[str, str]:
+        """Fetch all records again. Return the files that cannot be fetched, and why."""
+        return {}
+
+    def find(self, id: str) -> Task | RecordError | None:
+        """Read the task of an id from disk. Return None if there is none, an error if invalid."""
+        try:
+            return read_record(self.file(id))[0]
+        except FileNotFoundError:
+            return None
+        except RecordError as error:
+            return error
+
+    def write(self, id: str, data: bytes, new: bool = False) -> None:
+        """Write the bytes of a record. With `new`, a FileExistsError if there is one of this id."""
+        write_file(self.file(id), data, new)
+
+    def remove(self, id: str) -> bool:
+        """Remove a record. Return whether there was one."""
+        file = self.file(id)
+        if not os.path.lexists(file):
+            return False
+        remove_file(file)
+        return True
+
+    def set_aside(self, file: Path) -> str:
+        """Move a file, folder or link to where no reader looks. Return its new place.
+
+        Nothing there is overwritten.
+        """
+        reject_symlink(file.parent)
+        folder = self.directory / DAMAGED_FOLDER
+        folder.mkdir(exist_ok=True)
+        reject_symlink(folder)
+        target = folder / file.name
+        if os.path.lexists(target):
+            target = folder / f"{file.name}.{uuid.uuid4().hex[:8]}"
+        os.rename(file, target)
+        return str(target)

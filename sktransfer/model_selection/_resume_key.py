@@ -7,12 +7,12 @@ are not included.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from sktransfer.archive import Archive, Selection, library_versions
@@ -20,6 +20,7 @@ from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._sklearn_compat import Folds
 from sktransfer.task import Task
+from sktransfer.utils._array_text import decode_array, encode_array
 from sktransfer.utils._hashing import digest, hash_bytes
 
 DATA_KEYS = frozenset({"the data", "the target", "the estimator"})
@@ -96,8 +97,8 @@ def past_task_facts(tasks: Sequence[Task]) -> list | dict[str, Any]:
     if len(listed) <= MAX_LISTED:
         return listed
     unfinished = [[task.id, task.n_trials] for task in tasks if not task.complete]
-    hashes = base64.b64encode(b"".join(_hash_id(task.id) for task in tasks))
-    return {"hashes": hashes.decode(), "unfinished": unfinished}
+    hashes = np.frombuffer(b"".join(_hash_id(task.id) for task in tasks), dtype=np.uint8)
+    return {"hashes": encode_array(hashes), "unfinished": unfinished}
 
 
 def past_tasks_at_start(task: Task, selection: Selection) -> tuple[Task, ...] | None:
@@ -134,10 +135,8 @@ def _list_from_hashes(stored: dict[str, Any], tasks: Iterable[Task]) -> list | N
     """The list that the hashes were made of, in its order; None if a task is gone."""
     known = {_hash_id(task.id): task for task in tasks}
     try:
-        unfinished, packed = (
-            dict(stored["unfinished"]),
-            base64.b64decode(stored["hashes"], validate=True),
-        )
+        unfinished = dict(stored["unfinished"])
+        packed = decode_array(stored["hashes"], np.uint8).tobytes()
         starts = range(0, len(packed), HASH_BYTES)
         found = [known[packed[start : start + HASH_BYTES]] for start in starts]
         return [[task.id, unfinished.get(task.id, task.n_trials)] for task in found]

@@ -23,7 +23,14 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from sktransfer.surrogates._core.deep_kernel import DeepGP, Trials, Weights, fitted, landmarks, prior_moments
+from sktransfer.surrogates._core.deep_kernel import (
+    DeepGP,
+    Trials,
+    Weights,
+    fitted,
+    landmarks,
+    prior_moments,
+)
 from sktransfer.surrogates._core.gaussian_process import LogNormal, Priors, log_likelihood
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import weigh

@@ -35,7 +35,13 @@ from sktransfer.surrogates._core.conditioning import Conditioned
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.kernels import kernel_matrix
-from sktransfer.surrogates._core.leave_one_out import UNTRIED, deviations, foretold, judged, kernel_weights
+from sktransfer.surrogates._core.leave_one_out import (
+    UNTRIED,
+    deviations,
+    foretold,
+    judged,
+    kernel_weights,
+)
 from sktransfer.surrogates._core.model_averaging import Guarded, guard
 from sktransfer.surrogates._core.past_trials import Past
 from sktransfer.surrogates._core.portfolio import complement

@@ -1,9 +1,8 @@
-"""An archive in a folder of its own, and tasks to put into it."""
+"""Fixtures: an archive in a temporary folder, and tasks to append to it."""
 
 import pytest
 
 from sktransfer.archive import Archive
-from sktransfer.archive._record import task_to_record
 from sktransfer.task import Task
 
 
@@ -14,28 +13,17 @@ def archive(tmp_path):
 
 @pytest.fixture
 def tasks_directory(archive):
-    """Where the records of `archive` are, made already."""
+    """The folder of the records of `archive`, which exists already."""
     directory = archive.path / "tasks"
     directory.mkdir(parents=True)
     return directory
 
 
 @pytest.fixture(scope="session")
-def first_record():
-    """The record of a task without a profile as format 1 had it."""
-
-    def make(task):
-        record = {name: value for name, value in task_to_record(task).items() if name != "resume"}
-        return {**record, "format": 1}
-
-    return make
-
-
-@pytest.fixture(scope="session")
 def make_task():
     """Make a small task; keywords as for `Task.from_trials`."""
 
-    def make(space=None, trials=(({"C": 1.0}, 0.9), ({"C": 10.0}, float("nan"))), **facts):
-        return Task.from_trials(space or {"C": [1.0, 10.0]}, trials, **facts)
+    def make(space=None, trials=(({"C": 1.0}, 0.9), ({"C": 10.0}, float("nan"))), **options):
+        return Task.from_trials(space or {"C": [1.0, 10.0]}, trials, **options)
 
     return make

@@ -1,4 +1,4 @@
-"""The archive as its user sees it: append, read, and be told what is wrong."""
+"""`Archive`: the object itself, appending and reading tasks, and its errors."""
 
 import copy
 import errno
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from sktransfer.archive import Archive, RecordError
-from sktransfer.archive._exchange import find
+from sktransfer.archive._storage import Storage
 from sktransfer.task import Task, Trial
 
 ROOT = Path(__file__).parents[2]
@@ -26,22 +26,28 @@ ROOT = Path(__file__).parents[2]
 # -- the object ----------------------------------------------------------------------------------
 
 
-def test_making_one_touches_nothing(tmp_path):
+def test_constructor_touches_no_file(tmp_path):
     archive = Archive(tmp_path / "nowhere", keep="no such option", readonly=True)
-    assert (archive.path, archive.keep, archive.readonly) == (tmp_path / "nowhere", "no such option", True)
+    assert (archive.path, archive.keep, archive.readonly) == (
+        tmp_path / "nowhere",
+        "no such option",
+        True,
+    )
     assert len(Archive(tmp_path / "nowhere")) == 0
     assert list(Archive(tmp_path / "nowhere")) == []
     assert not (tmp_path / "nowhere").exists()
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, copy.copy, lambda a: pickle.loads(pickle.dumps(a))])
-def test_copies_are_equal(again):
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, copy.copy, lambda a: pickle.loads(pickle.dumps(a))]
+)
+def test_copies_of_archive_are_equal(again):
     archive = Archive("somewhere", keep="sample", readonly=True)
     assert again(archive) == archive
     assert hash(again(archive)) == hash(archive)
 
 
-def test_equality_goes_by_the_parameters():
+def test_archives_are_equal_if_parameters_are():
     assert Archive("a") == Archive(Path("a"))
     assert Archive("a") != Archive("b")
     assert Archive("a") != Archive("a", keep="sample")
@@ -49,22 +55,23 @@ def test_equality_goes_by_the_parameters():
     assert Archive("a") != "a"
 
 
-def test_repr_shows_what_is_not_default():
+def test_repr_shows_non_default_parameters():
     assert repr(Archive()) == "Archive('auto')"
     archive = Archive(Path("a"), keep="sample", readonly=True)
     assert repr(archive) == "Archive('a', keep='sample', readonly=True)"
 
 
-def test_an_empty_archive_is_true(archive):
-    """So that ``if archive`` asks whether there is one."""
+def test_empty_archive_is_true(archive):
+    """``if archive`` means that there is one."""
     assert len(archive) == 0
     assert archive
 
 
-def test_import_is_light():
-    """Nothing heavy beyond what scikit-learn itself imports (pandas, where it is installed)."""
+def test_import_loads_no_heavy_package():
+    """Only what scikit-learn itself imports (pandas, if it is installed)."""
     code = (
-        "import sklearn.model_selection, sys; before = set(sys.modules); import sktransfer.archive\n"
+        "import sklearn.model_selection, sys; before = set(sys.modules)\n"
+        "import sktransfer.archive\n"
         "print('done', *{'torch', 'pandas', 'matplotlib'} & (set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
@@ -77,7 +84,12 @@ def test_import_is_light():
 def rich_task():
     return Task(
         trials=(
-            Trial({"C": 1.0, "kernel": "rbf", "sizes": [50, 10], "none": None, "flag": True}, 0.5, 0.1, 0.01),
+            Trial(
+                {"C": 1.0, "kernel": "rbf", "sizes": [50, 10], "none": None, "flag": True},
+                0.5,
+                0.1,
+                0.01,
+            ),
             Trial({"C": 2}, math.nan, status="failed", metrics={"f1": 0.25}),
         ),
         space={
@@ -93,7 +105,7 @@ def rich_task():
     )
 
 
-def test_round_trip(archive):
+def test_archive_returns_appended_tasks(archive):
     tasks = [rich_task() for _ in range(3)]
     ids = [archive.append(task) for task in tasks]
     assert ids == [task.id for task in tasks]
@@ -104,29 +116,29 @@ def test_round_trip(archive):
         assert task.id in archive
 
 
-def test_joblib_opens_a_record(archive):
+def test_joblib_loads_record(archive):
     task = rich_task()
     archive.append(task)
     record = joblib.load(archive.path / "tasks" / f"{task.id}.joblib")
     assert type(record) is dict
     assert record["profile"] == {"sketch": [0.5, 0.25], "n_rows": 2**40}
     assert record["trials"][0]["params"] == task.trials[0].params
-    assert record["format"] == 2
+    assert record["format"] == 1
 
 
-def test_sorted_by_id(archive, make_task):
+def test_iteration_is_sorted_by_id(archive, make_task):
     for id in ("b", "a-1", "a", "a.1"):
         archive.append(make_task(id=id))
     assert [task.id for task in archive] == ["a", "a-1", "a.1", "b"]
 
 
-def test_only_tasks_makes_a_directory(archive, make_task):
+def test_append_creates_only_the_folder_of_tasks(archive, make_task):
     archive.append(make_task(id="one"))
     assert [file.name for file in archive.path.iterdir()] == ["tasks"]
     assert [file.name for file in (archive.path / "tasks").iterdir()] == ["one.joblib"]
 
 
-def test_other_files_are_ignored(archive, tasks_directory, make_task):
+def test_archive_ignores_other_files(archive, tasks_directory, make_task):
     for name in (".half.1-2.tmp", ".hidden.joblib", "notes.txt", "one.joblib.bak"):
         (tasks_directory / name).write_bytes(b"nonsense")
     archive.append(make_task(id="one"))
@@ -136,7 +148,7 @@ def test_other_files_are_ignored(archive, tasks_directory, make_task):
     assert len(archive) == 1
 
 
-def test_len_opens_nothing(archive, tasks_directory):
+def test_len_opens_no_file(archive, tasks_directory):
     (tasks_directory / "bad.joblib").write_bytes(b"nonsense")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -144,22 +156,24 @@ def test_len_opens_nothing(archive, tasks_directory):
 
 
 @pytest.mark.parametrize("id", ["nothing", "../tasks/one", "", "a/b", 3])
-def test_unknown_id(archive, make_task, id):
+def test_get_raises_for_unknown_id(archive, make_task, id):
     archive.append(make_task(id="one"))
     assert id not in archive
     with pytest.raises(KeyError, match=r"There is no task .* in the archive"):
         archive[id]
 
 
-def test_get_says_what_is_wrong_with_a_file(archive, tasks_directory):
+def test_get_reports_invalid_file(archive, tasks_directory):
     (tasks_directory / "bad.joblib").write_bytes(b"nonsense")
-    with pytest.raises(RecordError, match=r"bad\.joblib: it is not an uncompressed joblib file") as caught:
+    with pytest.raises(
+        RecordError, match=r"bad\.joblib: it is not an uncompressed joblib file"
+    ) as caught:
         archive["bad"]
     assert caught.value.path == str(tasks_directory / "bad.joblib")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_vanished_file_is_skipped_in_silence(archive, make_task):
+def test_iteration_skips_removed_file_silently(archive, make_task):
     ids = sorted(archive.append(make_task()) for _ in range(3))
     reading = iter(archive)
     assert next(reading).id == ids[0]
@@ -169,7 +183,7 @@ def test_vanished_file_is_skipped_in_silence(archive, make_task):
         assert [task.id for task in reading] == ids[2:]
 
 
-def test_same_record_again_changes_nothing(archive):
+def test_append_of_same_record_changes_nothing(archive):
     task = rich_task()
     archive.append(task)
     file = archive.path / "tasks" / f"{task.id}.joblib"
@@ -179,7 +193,7 @@ def test_same_record_again_changes_nothing(archive):
     assert (file.stat().st_mtime_ns, file.read_bytes()) == before
 
 
-def test_another_record_of_the_same_id(archive, make_task):
+def test_append_refuses_other_record_of_same_id(archive, make_task):
     task = make_task(id="one")
     archive.append(task)
     with pytest.raises(ValueError, match=r"another record of this id.*one\.joblib"):
@@ -187,7 +201,7 @@ def test_another_record_of_the_same_id(archive, make_task):
     assert list(archive) == [task]
 
 
-def test_a_bad_file_is_not_overwritten(archive, tasks_directory, make_task):
+def test_append_does_not_overwrite_invalid_file(archive, tasks_directory, make_task):
     (tasks_directory / "one.joblib").write_bytes(b"nonsense")
     with pytest.raises(ValueError, match="another record of this id"):
         archive.append(make_task(id="one"))
@@ -195,52 +209,52 @@ def test_a_bad_file_is_not_overwritten(archive, tasks_directory, make_task):
 
 
 @pytest.mark.parametrize("id", ["../one", "a/b", ".hidden", "a b", "x" * 129, "a\n"])
-def test_id_must_be_a_file_name(archive, make_task, id):
+def test_append_refuses_ids_that_are_no_file_names(archive, make_task, id):
     with pytest.raises(ValueError, match="id"):
         archive.append(make_task(id=id))
     assert not archive.path.exists()
 
 
-def test_only_tasks_can_be_appended(archive):
+def test_append_refuses_other_objects(archive):
     with pytest.raises(TypeError, match="An archive holds tasks, not a dict"):
         archive.append({"trials": []})
 
 
-def test_not_plain_data(archive, make_task):
+def test_append_refuses_values_that_are_not_plain(archive, make_task):
     task = replace(make_task(), trials=(Trial({"C": 1.0}, 0.5), Trial({"C": np.dtype("f4")}, 0.5)))
     with pytest.raises(TypeError, match=r"trials\[1\]\.params\['C'\]"):
         archive.append(task)
     assert not archive.path.exists()
 
 
-def test_readonly(archive, make_task):
+def test_readonly_archive_refuses_append_and_add(archive, make_task):
     archive.append(make_task(id="one"))
     reader = Archive(archive.path, readonly=True)
     assert [task.id for task in reader] == ["one"]
     for write in (lambda: reader.append(make_task()), lambda: reader.add(None, None)):
-        with pytest.raises(PermissionError, match="readonly: nothing can be written"):
+        with pytest.raises(PermissionError, match="readonly, nothing can be written"):
             write()
     assert len(archive) == 1
 
 
-def test_two_records_of_one_id_at_once(archive, make_task, monkeypatch):
-    """Both see that there is none; the second to write must not take the first one's place."""
+def test_append_keeps_record_of_same_id_written_meanwhile(archive, make_task, monkeypatch):
+    """Both writers find no record. The second one must not replace the first one's."""
     one, other = (replace(make_task(), id="same", created=f"2020-01-0{n}") for n in (1, 2))
     archive.append(one)
-    looks = []
+    looks, find = [], Storage.find
 
-    def too_early(archive, id):
+    def too_early(storage, id):
         looks.append(id)
-        return find(archive, id) if len(looks) % 2 == 0 else None
+        return find(storage, id) if len(looks) % 2 == 0 else None
 
-    monkeypatch.setattr("sktransfer.archive._archive.find", too_early)
-    with pytest.raises(ValueError, match="It was kept"):
+    monkeypatch.setattr(Storage, "find", too_early)
+    with pytest.raises(ValueError, match="which is kept"):
         archive.append(other)
-    assert archive.append(one) == "same"  # by two processes, perhaps
+    assert archive.append(one) == "same"  # the same record, written by two processes
     assert archive["same"].created == one.created
 
 
-def test_where_files_cannot_have_two_names(archive, make_task, monkeypatch):
+def test_append_works_without_hard_links(archive, make_task, monkeypatch):
     def unsupported(*_):
         raise OSError(errno.EPERM, "Operation not permitted")
 
@@ -249,12 +263,12 @@ def test_where_files_cannot_have_two_names(archive, make_task, monkeypatch):
     assert len(archive) == 1
 
 
-def test_no_path_at_all():
+def test_constructor_refuses_empty_path():
     with pytest.raises(ValueError, match="needs a path"):
         Archive("")
 
 
-def test_a_folder_that_comes_and_goes(archive, make_task):
+def test_archive_follows_folder_that_is_removed_and_created(archive, make_task):
     for _ in range(3):
         archive.append(make_task())
         assert len(archive.select().used) == 1

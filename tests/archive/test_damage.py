@@ -1,9 +1,8 @@
-"""Damage of every kind: never an exception, never a wrong score, at most that record lost."""
+"""Damage of every kind costs at most the damaged record, and never gives a wrong score."""
 
 import errno
 import os
 import warnings
-from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -11,77 +10,86 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from sktransfer.archive import Archive, NewerFormatError, RecordError, _checksum, _reader, _storage
+from sktransfer.archive import Archive, NewerFormatError, RecordError, _plain_pickle, _storage
+from sktransfer.archive._plain_pickle import dumps_plain
 from sktransfer.archive._record import task_to_record
+from sktransfer.exceptions import ArchiveWarning
 
 
 @pytest.fixture
-def sealed(make_task):
+def record_bytes(make_task):
     """The bytes of a record named "one"."""
-    return _storage.dump(task_to_record(make_task(id="one", profile={"kind": "regression", "n_rows": 3})))
+    return dumps_plain(
+        task_to_record(make_task(id="one", profile={"kind": "regression", "n_rows": 3}))
+    )
 
 
 def read(data):
-    """What the bytes are read as: the task, or None."""
+    """Return the task in these bytes, or None."""
     try:
-        return _reader.task_of(data, Path("one.joblib"))
+        return _storage.parse_record(data, Path("one.joblib"))
     except RecordError:
         return None
 
 
-def test_each_truncation_is_noticed(sealed):
-    assert read(sealed).id == "one"
-    assert [n for n in range(len(sealed)) if read(sealed[:n]) is not None] == []
+def test_reader_notices_every_truncation(record_bytes):
+    assert read(record_bytes).id == "one"
+    assert [n for n in range(len(record_bytes)) if read(record_bytes[:n]) is not None] == []
 
 
-def test_each_byte_counts(sealed):
-    """A change at any place is noticed: also in the checksum, and in the name of its field."""
-    for place in range(len(sealed)):
-        changed = bytearray(sealed)
+def test_reader_notices_change_of_any_byte(record_bytes):
+    """This includes the checksum and the name of its field."""
+    for place in range(len(record_bytes)):
+        changed = bytearray(record_bytes)
         changed[place] ^= 0x01
         assert read(bytes(changed)) is None, place
 
 
-def test_a_record_that_lost_its_checksum(sealed):
-    """Name and value of the field damaged at once: it must not pass for one that never had any."""
-    assert read(sealed.replace(b"checksum", b"chocksum").replace(b"blake2b:", b"blaze2b:")) is None
+def test_reader_notices_damaged_checksum_field(record_bytes):
+    """Name and value of the field are damaged at once."""
+    assert (
+        read(record_bytes.replace(b"checksum", b"chocksum").replace(b"blake2b:", b"blaze2b:"))
+        is None
+    )
 
 
-def test_2000_random_changes(sealed):
+def test_reader_notices_2000_random_changes(record_bytes):
     rng = np.random.default_rng(0)
     for _ in range(2000):
-        changed = bytearray(sealed)
-        for place in rng.integers(len(sealed), size=rng.integers(1, 9)):
+        changed = bytearray(record_bytes)
+        for place in rng.integers(len(record_bytes), size=rng.integers(1, 9)):
             changed[place] ^= rng.integers(1, 256)
-        if bytes(changed) != sealed:  # two changes of one place may undo each other
+        if bytes(changed) != record_bytes:  # two changes of one byte may cancel
             assert read(bytes(changed)) is None
 
 
-def test_neighbors_of_damaged_records_are_read(archive, tasks_directory, make_task, sealed):
+def test_damage_affects_one_record_only(archive, tasks_directory, make_task, record_bytes):
     archive.append(make_task(id="a"))
     archive.append(make_task(id="z"))
     rng = np.random.default_rng(1)
     for _ in range(30):
-        changed = bytearray(sealed[: rng.integers(1, len(sealed) + 1)])
+        changed = bytearray(record_bytes[: rng.integers(1, len(record_bytes) + 1)])
         changed[rng.integers(len(changed))] ^= 0xFF
         (tasks_directory / "one.joblib").write_bytes(changed)
-        with pytest.warns(UserWarning, match=r"Skipped .*one\.joblib") as caught:
+        with pytest.warns(ArchiveWarning, match=r"Skipped .*one\.joblib") as caught:
             assert [task.id for task in archive.select().used] == ["a", "z"]
         assert len(caught) == 1
 
 
-def test_edited_by_hand(archive, make_task):
+def test_reader_refuses_record_edited_by_hand(archive, make_task):
     archive.append(make_task(id="one"))
     file = archive.path / "tasks" / "one.joblib"
     record = joblib.load(file)
     record["trials"][0]["score"] = 0.99
     joblib.dump(record, file)
-    with pytest.raises(RecordError, match="checksum does not fit: it was damaged, or edited by hand"):
+    with pytest.raises(
+        RecordError, match="checksum does not match: it was damaged, or edited by hand"
+    ):
         archive["one"]
 
 
-def test_a_newer_format_may_be_sealed_in_another_way(archive, tasks_directory, make_task):
-    """It is called newer, not damaged, and so `verify` does not move it."""
+def test_newer_format_may_have_other_checksum(archive, tasks_directory, make_task):
+    """It is reported as newer, not as damaged, so `verify` does not move it."""
     record = {**task_to_record(make_task(id="new")), "format": 99, "checksum": "sha3:00"}
     joblib.dump(record, tasks_directory / "new.joblib")
     with pytest.raises(NewerFormatError, match="99"):
@@ -90,27 +98,28 @@ def test_a_newer_format_may_be_sealed_in_another_way(archive, tasks_directory, m
     assert finding.moved is None and (tasks_directory / "new.joblib").exists()
 
 
-def test_records_without_a_checksum_are_read(archive, tasks_directory, make_task, first_record):
-    """Those from before there was one."""
-    task = make_task(id="old")
-    joblib.dump(first_record(task), tasks_directory / "old.joblib", protocol=4)
-    assert archive["old"] == replace(task, format=1)
-    assert archive.verify() == []
+def test_reader_refuses_record_without_checksum(archive, tasks_directory, make_task):
+    joblib.dump(task_to_record(make_task(id="one")), tasks_directory / "one.joblib", protocol=4)
+    with pytest.raises(RecordError, match="its checksum is missing"):
+        archive["one"]
+    assert len(archive.verify()) == 1
 
 
 @pytest.mark.parametrize(
     "record", [{}, {"checksum": "mine"}, {"a": "checksum"}, {str(n): n for n in range(1000)}]
 )
-def test_any_dict_can_be_sealed(record):
-    loaded = _reader.loads_plain(_storage.dump(record))
-    assert loaded == {key: value for key, value in record.items() if key != _checksum.FIELD}
+def test_dumps_plain_adds_checksum_to_any_dict(record):
+    loaded = _plain_pickle.loads_plain(dumps_plain(record))
+    assert loaded == {
+        key: value for key, value in record.items() if key != _plain_pickle.CHECKSUM_FIELD
+    }
 
 
 # -- while running -------------------------------------------------------------------------------
 
 
-def test_full_disk(archive, make_task, monkeypatch):
-    """The half of a record that was written is cleaned up, and the earlier ones are untouched."""
+def test_full_disk_costs_only_the_new_record(archive, make_task, monkeypatch):
+    """The incomplete file is deleted, and earlier records are unchanged."""
     archive.append(make_task(id="one"))
     before = (archive.path / "tasks" / "one.joblib").read_bytes()
 
@@ -126,7 +135,7 @@ def test_full_disk(archive, make_task, monkeypatch):
     assert archive.append(make_task(id="two")) == "two"
 
 
-def test_directory_removed_while_reading(archive, make_task):
+def test_archive_survives_removal_of_directory_while_reading(archive, make_task):
     for id in "abc":
         archive.append(make_task(id=id))
     reading = iter(archive)
@@ -142,9 +151,11 @@ def test_directory_removed_while_reading(archive, make_task):
     assert [task.id for task in archive] == ["d"]
 
 
-@pytest.mark.skipif(not hasattr(os, "symlink") or os.name == "nt", reason="links need a right on Windows")
+@pytest.mark.skipif(
+    not hasattr(os, "symlink") or os.name == "nt", reason="links need a right on Windows"
+)
 @pytest.mark.parametrize("folder", ["tasks", "models", "damaged"])
-def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder):
+def test_archive_writes_nothing_through_link(archive, make_task, tmp_path, folder):
     outside = tmp_path / "outside"
     outside.mkdir()
     archive.path.mkdir()
@@ -153,7 +164,7 @@ def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder)
         (archive.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
     (archive.path / folder).symlink_to(outside)
     if folder == "models":
-        with pytest.warns(UserWarning, match="link"):
+        with pytest.warns(ArchiveWarning, match="link"):
             archive.model_cache.put({}, ["t"], {"a": np.zeros(1)})
     else:
         with pytest.raises(OSError, match="link"):
@@ -161,45 +172,44 @@ def test_nothing_is_written_through_a_link(archive, make_task, tmp_path, folder)
     assert list(outside.iterdir()) == []
 
 
-def test_reopened(archive, make_task):
-    """A second object on the directory sees the same."""
+def test_second_archive_object_reads_the_same(archive, make_task):
+    """The state is in the directory, not in the object."""
     archive.append(make_task(id="one"))
     assert list(Archive(str(archive.path))) == list(archive)
 
 
-def test_sizes_around_a_frame_of_pickle():
-    """pickle begins a new frame after 64 KiB, which may fall between the checksum's name and its value."""
+def test_checksum_works_at_frame_borders_of_pickle():
+    """A new frame begins after 64 KiB, perhaps between name and value of the checksum."""
     for size in range(65_440, 65_560):
-        data = _storage.dump({"text": "x" * size})
-        assert _checksum.is_sealed(data)
-        assert _reader.loads_plain(data) == {"text": "x" * size}
+        data = dumps_plain({"text": "x" * size})
+        assert _plain_pickle.has_checksum(data)
+        assert _plain_pickle.loads_plain(data) == {"text": "x" * size}
         with pytest.raises(ValueError, match="checksum"):
-            _reader.loads_plain(data.replace(b"xxx", b"xyx", 1))
-        parts = _storage.dump({"a": "x" * 100, "b": "x" * (size - 150), "c": 1})
-        assert _reader.loads_plain(parts)["c"] == 1
+            _plain_pickle.loads_plain(data.replace(b"xxx", b"xyx", 1))
+        parts = dumps_plain({"a": "x" * 100, "b": "x" * (size - 150), "c": 1})
+        assert _plain_pickle.loads_plain(parts)["c"] == 1
 
 
-def test_a_record_damaged_after_it_was_listed(tmp_path, make_task):
-    """It is said, and the search goes on."""
+def test_loaded_skips_record_damaged_since_selection(tmp_path, make_task):
+    """A warning is issued, and the other tasks are used."""
     archive = Archive(tmp_path / "past")
     archive.append(make_task(id="one", estimator=SVC()))
     archive.append(make_task(id="two", estimator=SVC()))
     selection = archive.select()
     file = archive.path / "tasks" / "one.joblib"
-    facts = file.stat()
+    status = file.stat()
     file.write_bytes(file.read_bytes()[:100])
-    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    with pytest.warns(UserWarning, match=r"Skipped.*one\.joblib"):
-        assert [task.id for task in selection.loaded().tasks] == ["two"]
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    with pytest.warns(ArchiveWarning, match=r"Skipped.*one\.joblib"):
+        assert [task.id for task in selection.loaded().used] == ["two"]
 
 
-def test_append_does_not_depend_on_the_index(archive, make_task, monkeypatch):
-    monkeypatch.setattr("sktransfer.archive._archive.note", lambda *_: 1 / 0)
+def test_append_works_if_index_fails(archive, make_task, monkeypatch):
+    monkeypatch.setattr("sktransfer.archive._archive.add_entry", lambda *_: 1 / 0)
     assert archive.append(make_task(id="one")) == "one"
 
 
-@pytest.mark.parametrize("reader", ["_reader._read_bytes", "_journal.Path.open"])
-def test_what_cannot_be_read_just_now_is_not_moved(archive, make_task, monkeypatch, reader):
+def test_verify_does_not_move_files_that_cannot_be_read_now(archive, make_task, monkeypatch):
     def busy(*_, **__):
         raise OSError(errno.EIO, "Input/output error")
 
@@ -207,13 +217,14 @@ def test_what_cannot_be_read_just_now_is_not_moved(archive, make_task, monkeypat
     journal = archive.journals.start(make_task())
     journal.sync()
     with monkeypatch.context() as patch:
-        patch.setattr(f"sktransfer.archive.{reader}", busy)
+        patch.setattr(Path, "open", busy)
         findings = archive.verify(repair=True)
-    assert findings and all(found.moved is None and "cannot be read" in found.problem for found in findings)
+    assert len(findings) == 2  # the record and the journal
+    assert all(found.moved is None and "cannot be read" in found.problem for found in findings)
     assert not archive.verify()
 
 
-def test_journals_that_cannot_be_listed_hide_no_record(archive, make_task, monkeypatch):
+def test_unreadable_journals_folder_hides_no_record(archive, make_task, monkeypatch):
     listdir = os.listdir
 
     def refused(folder):

@@ -1,20 +1,22 @@
-"""The index of heads: select opens only the records that matter, and never trusts a stale entry."""
+"""The index: `select` opens only records that matter, and never uses a stale entry."""
 
 import copy
 import os
 import pickle
 import shutil
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.svm import SVC
 
-from sktransfer.archive import Archive, RecordError, _index, _reader, _stored
+from sktransfer.archive import Archive, RecordError, _index, _lazy_task, _storage
+from sktransfer.archive._lazy_task import LazyTask
 from sktransfer.archive._record import task_to_record
-from sktransfer.archive._stored import StoredTask
 from sktransfer.dataset import profile
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 from sktransfer.utils._values import identity
 
@@ -22,44 +24,49 @@ SPACE = Space.parse({"C": [1.0, 10.0]}, SVC())
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch):
+def small_limits(monkeypatch):
     monkeypatch.setattr(_index, "MIN_OPENED", 3)
     monkeypatch.setattr(_index, "MIN_WRITTEN", 3)
     forget(monkeypatch)
 
 
 def forget(monkeypatch):
-    """As a new process: nothing read yet."""
+    """Behave like a new process, which has read nothing yet."""
     monkeypatch.setattr(_index, "_known", {})
     monkeypatch.setattr(_index, "_written", {})
     monkeypatch.setattr(_index, "_settled", {})
-    monkeypatch.setattr(_index, "_news", {})
-    monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+    monkeypatch.setattr(_index, "_unsaved", {})
+    monkeypatch.setattr(_storage, "_cache", _storage._Cache())
 
 
 @pytest.fixture
 def mixed(archive, make_task, monkeypatch):
-    facts = {"estimator": SVC(), "profile": profile([[7.0], [8.0]])}
+    options = {"estimator": SVC(), "profile": profile([[7.0], [8.0]])}
     for n in range(3):
-        archive.append(make_task(id=f"svc-{n}", **facts))
+        archive.append(make_task(id=f"svc-{n}", **options))
         archive.append(
             make_task({"alpha": [1, 2]}, [({"alpha": 1}, 0.5)], id=f"ridge-{n}", estimator=Ridge())
         )
-    archive.append(make_task(id="failed", trials=[({"C": 1.0}, float("nan"))], **facts))
-    shutil.rmtree(archive.path / "index")  # as if each had been written by a process of its own
+    archive.append(make_task(id="failed", trials=[({"C": 1.0}, float("nan"))], **options))
+    shutil.rmtree(archive.path / "index")  # as if each record had been written by another process
     forget(monkeypatch)
     return archive
 
 
 def opened(monkeypatch):
-    names, read = [], _reader._read_plain
-    monkeypatch.setattr(
-        _reader, "_read_plain", lambda path, facts: names.append(path.stem) or read(path, facts)
-    )
+    """Names of the records that are read from disk from now on."""
+    names, read = [], _storage.read_record
+
+    def noted(path):
+        found = read(path)
+        names.append(path.stem)
+        return found
+
+    monkeypatch.setattr(_storage, "read_record", noted)
     return names
 
 
-def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch):
+def test_append_of_many_records_writes_index(archive, make_task, monkeypatch):
     for n in range(7):
         archive.append(make_task(id=f"svc-{n}", estimator=SVC()))
     parts = list((archive.path / "index").iterdir())
@@ -71,33 +78,33 @@ def test_writers_of_many_records_leave_an_index(archive, make_task, monkeypatch)
     forget(monkeypatch)
     monkeypatch.setattr(_index, "MAX_PARTS", 1)
     archive.select(SPACE)
-    assert [file.name for file in (archive.path / "index").iterdir()] == ["heads.joblib"]
+    assert [file.name for file in (archive.path / "index").iterdir()] == ["entries.joblib"]
     forget(monkeypatch)
     names.clear()
     assert len(archive.select(SPACE, profile([[1.0], [2.0], [3.0]])).used) == 7
     assert names == [], "those without a profile cannot share rows"
 
 
-def test_a_folder_that_did_not_change_is_not_listed_again(mixed, make_task, monkeypatch):
+def test_select_does_not_list_unchanged_folder(mixed, make_task, monkeypatch):
     long_ago = 10**18
     os.utime(mixed.path / "tasks", ns=(long_ago, long_ago))
     before = mixed.select(SPACE)
     with monkeypatch.context() as patch:
-        patch.setattr(_index, "_listed", lambda tasks: pytest.fail("it was listed"))
+        patch.setattr(_index, "_list_records", lambda tasks: pytest.fail("it was listed"))
         assert mixed.select(SPACE) == before
     mixed.append(make_task(id="new", estimator=SVC()))
-    assert len(mixed.select(SPACE).used) == len(before.tasks) + 1
+    assert len(mixed.select(SPACE).used) == len(before.used) + 1
 
 
-def test_bad_files_are_named_each_time(mixed):
+def test_select_warns_of_invalid_file_each_time(mixed):
     (mixed.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
     os.utime(mixed.path / "tasks", ns=(10**18, 10**18))
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"bad\.joblib"):
+        with pytest.warns(ArchiveWarning, match=r"bad\.joblib"):
             mixed.select(SPACE)
 
 
-def test_a_record_that_was_just_written_need_not_be_read(archive, make_task, monkeypatch):
+def test_select_does_not_read_record_just_written(archive, make_task, monkeypatch):
     archive.select(SPACE)
     names = opened(monkeypatch)
     archive.append(make_task(id="new", estimator=SVC()))
@@ -105,20 +112,20 @@ def test_a_record_that_was_just_written_need_not_be_read(archive, make_task, mon
     assert names == []
 
 
-def test_what_is_selected_does_not_depend_on_it(mixed, monkeypatch):
-    for today in (None, profile([[1.0], [2.0], [3.0]])):
-        without = mixed.select(SPACE, today)
-        assert (mixed.path / "index" / "heads.joblib").exists()
+def test_selection_is_the_same_with_and_without_index(mixed, monkeypatch):
+    for target in (None, profile([[1.0], [2.0], [3.0]])):
+        without = mixed.select(SPACE, target)
+        assert (mixed.path / "index" / "entries.joblib").exists()
         forget(monkeypatch)
-        assert mixed.select(SPACE, today) == without
-        assert [task.id for task in without.tasks] == ["svc-0", "svc-1", "svc-2"]
-        assert {task.id: reason for task, reason in without.refused} == {
+        assert mixed.select(SPACE, target) == without
+        assert [task.id for task in without.used] == ["svc-0", "svc-1", "svc-2"]
+        assert {task.id: reason for task, reason in without.excluded} == {
             "failed": "no successful trial",
             **{f"ridge-{n}": "another estimator: Ridge" for n in range(3)},
         }
 
 
-def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
+def test_select_reads_no_unrelated_record(mixed, monkeypatch):
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
     names = opened(monkeypatch)
@@ -130,7 +137,7 @@ def test_strangers_are_told_from_the_index_alone(mixed, monkeypatch):
     assert names == ["ridge-2"]
 
 
-def test_only_what_may_share_rows_is_opened(mixed, make_task, monkeypatch):
+def test_select_reads_only_records_that_may_share_rows(mixed, make_task, monkeypatch):
     mixed.append(make_task(id="other", estimator=SVC(), profile=profile([[1.0], [2.0]])))
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
@@ -139,11 +146,11 @@ def test_only_what_may_share_rows_is_opened(mixed, make_task, monkeypatch):
     assert [task.id for task in selection.used] == ["other"]
     assert names == ["svc-0", "svc-1", "svc-2"]
     reasons = {task.id: reason for task, reason in selection.excluded}
-    assert reasons["svc-1"] == "shares rows with these data (about 50 %)"
+    assert reasons["svc-1"] == "shares about 50 % of its rows with these data"
 
 
 X = np.random.default_rng(0).normal(size=(60, 4))
-ROUND = X.astype(int).astype(float)  # rows that are alike once the order of columns is ignored
+ROUND = X.astype(int).astype(float)  # rows that are equal in another order of columns
 SEEN = {
     "rows": profile(X),
     "few of more": profile(np.vstack([X[:3], X + 1])),
@@ -152,9 +159,9 @@ SEEN = {
     "many": profile(np.random.default_rng(1).normal(size=(3000, 4))),
     "text": profile(["to be", "or not", "to be or not to be"]),
     "kernel": profile(X @ X.T),
-    "strangers": profile(X - 5),
+    "unrelated": profile(X - 5),
 }
-TODAY = SEEN | {
+TARGETS = SEEN | {
     "scaled": profile((X - X.mean(axis=0)) / X.std(axis=0)),
     "two columns, rescaled": profile(X[:, [3, 1]] / 7 - 3),
     "columns in another order": profile(ROUND[:, ::-1]),
@@ -167,32 +174,35 @@ TODAY = SEEN | {
 
 
 @pytest.mark.parametrize("overlap", ["exclude", "allow", 0.0, 0.3, 1.0])
-def test_the_guard_is_the_same_whether_records_are_opened_or_not(archive, make_task, monkeypatch, overlap):
+def test_overlap_rule_is_the_same_with_and_without_row_hashes(
+    archive, make_task, monkeypatch, overlap
+):
     for n, seen in enumerate(SEEN.values()):
         archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen))
     shutil.rmtree(archive.path / "index")
     forget(monkeypatch)
-    archive.select(SPACE, SEEN["strangers"])  # which writes it anew, of all records
+    archive.select(SPACE, SEEN["unrelated"])  # rewrites the index, with all records
     n_opened, names = 0, opened(monkeypatch)
-    for today in [*TODAY.values(), [SEEN["rows"], SEEN["many"]]]:
+    for target in [*TARGETS.values(), [SEEN["rows"], SEEN["many"]]]:
         chosen = []
-        for apart in (_stored.are_apart, lambda kept, today: False):
+        for function in (_lazy_task.surely_disjoint, lambda encoded, target: False):
             forget(monkeypatch)
             names.clear()
             with monkeypatch.context() as patch:
-                patch.setattr(_stored, "are_apart", apart)
-                found = archive.select(SPACE, today, overlap=overlap)
-            n_opened += len(names) if apart is _stored.are_apart else 0
-            refused = [(task.id, reason) for task, reason in found.refused]
-            chosen.append(([task.id for task in found.used], refused))
+                patch.setattr(_lazy_task, "surely_disjoint", function)
+                found = archive.select(SPACE, target, overlap=overlap)
+            n_opened += len(names) if function is _lazy_task.surely_disjoint else 0
+            excluded = [(task.id, reason) for task, reason in found.excluded]
+            chosen.append(([task.id for task in found.used], excluded))
         assert chosen[0] == chosen[1]
-    assert n_opened < (1 if overlap == "allow" else len(SEEN) * len(TODAY) / 2)
+    assert n_opened < (1 if overlap == "allow" else len(SEEN) * len(TARGETS) / 2)
 
 
 @pytest.mark.parametrize(
-    "damage", [{"n_distinct": "many"}, {"fingerprint": []}, {"fingerprint": ["a"]}, {"enclosing": [1]}]
+    "damage",
+    [{"n_distinct": "many"}, {"fingerprint": []}, {"fingerprint": ["a"]}, {"enclosing": [1]}],
 )
-def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkeypatch, damage):
+def test_select_excludes_incomparable_profile(archive, make_task, monkeypatch, damage):
     seen = profile([[7.0], [8.0]]).to_dict()
     for n in range(3):
         archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen | damage))
@@ -202,25 +212,27 @@ def test_a_profile_that_cannot_be_compared_is_refused(archive, make_task, monkey
     assert len(selection.excluded) == 3
 
 
-def test_of_very_many_records_the_older_ones_are_opened(mixed, monkeypatch):
-    today = profile([[1.0], [2.0]])
-    mixed.select(SPACE, today)
-    [size] = {len(head.halves) for _, head in _index.heads(mixed.path) if head.halves}
-    monkeypatch.setattr(_index, "MAX_HALVES", 2 * size)
-    (mixed.path / "index" / "heads.joblib").unlink()
+def test_index_keeps_hashes_of_newest_records(mixed, monkeypatch):
+    target = profile([[1.0], [2.0]])
+    mixed.select(SPACE, target)
+    [size] = {
+        len(entry.row_hashes) for _, entry in _index.read_entries(mixed.path) if entry.row_hashes
+    }
+    monkeypatch.setattr(_index, "MAX_HASH_BYTES", 2 * size)
+    (mixed.path / "index" / "entries.joblib").unlink()
     forget(monkeypatch)
-    mixed.select(SPACE, today)
-    before = (mixed.path / "index" / "heads.joblib").stat()
+    mixed.select(SPACE, target)
+    before = (mixed.path / "index" / "entries.joblib").stat()
     names = opened(monkeypatch)
     for _ in range(2):
         forget(monkeypatch)
         names.clear()
-        assert len(mixed.select(SPACE, today).used) == 3
+        assert len(mixed.select(SPACE, target).used) == 3
         assert names == ["svc-0"]
-    assert (mixed.path / "index" / "heads.joblib").stat().st_mtime_ns == before.st_mtime_ns
+    assert (mixed.path / "index" / "entries.joblib").stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_what_writers_left_out_is_learned_by_the_first_reader_who_asks(archive, make_task, monkeypatch):
+def test_first_reader_adds_row_hashes(archive, make_task, monkeypatch):
     for n in range(6):
         archive.append(make_task(id=f"svc-{n}", estimator=SVC(), profile=profile([[7.0], [8.0]])))
     names = opened(monkeypatch)
@@ -231,20 +243,20 @@ def test_what_writers_left_out_is_learned_by_the_first_reader_who_asks(archive, 
         assert len(names) == expected
 
 
-def test_a_damaged_record_is_left_out_where_it_is_needed(mixed, monkeypatch):
-    """Not even its size and time tell."""
+def test_select_skips_damaged_record_when_it_is_read(mixed, monkeypatch):
+    """Its size and time are unchanged."""
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     file = mixed.path / "tasks" / "svc-1.joblib"
-    facts, data = file.stat(), file.read_bytes()
+    status, data = file.stat(), file.read_bytes()
     file.write_bytes(data[:300] + bytes([data[300] ^ 1]) + data[301:])
-    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    for today, heard in (([[1.0], [2.0]], ["svc-0", "svc-2"]), ([[7.0], [9.0]], [])):
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    for target, used in (([[1.0], [2.0]], ["svc-0", "svc-2"]), ([[7.0], [9.0]], [])):
         forget(monkeypatch)
-        with pytest.warns(UserWarning, match=r"svc-1\.joblib"):
-            assert [task.id for task in mixed.select(SPACE, profile(today)).loaded().used] == heard
+        with pytest.warns(ArchiveWarning, match=r"svc-1\.joblib"):
+            assert [task.id for task in mixed.select(SPACE, profile(target)).loaded().used] == used
 
 
-def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
+def test_select_reads_changed_record_again(mixed, make_task, monkeypatch):
     mixed.select(SPACE, profile([[5.0], [6.0]]))
     forget(monkeypatch)
     mixed.remove("svc-1")
@@ -256,7 +268,7 @@ def test_a_changed_record_is_read_again(mixed, make_task, monkeypatch):
     assert set(names) == {"svc-1"}
 
 
-def test_new_changed_and_removed_records(mixed, make_task, monkeypatch):
+def test_select_follows_new_changed_and_removed_records(mixed, make_task, monkeypatch):
     mixed.select(SPACE)
     forget(monkeypatch)
     mixed.remove("svc-0")
@@ -267,20 +279,20 @@ def test_new_changed_and_removed_records(mixed, make_task, monkeypatch):
     assert [task.id for task in mixed.select(SPACE).used] == ["new", "svc-2"]
 
 
-def test_small_archives_have_none(archive, make_task):
+def test_small_archive_has_no_index(archive, make_task):
     archive.append(make_task())
     archive.select()
     assert not (archive.path / "index").exists()
 
 
-def test_readonly_writes_none(mixed):
+def test_readonly_archive_writes_no_index(mixed):
     Archive(mixed.path, readonly=True).select()
     assert not (mixed.path / "index").exists()
 
 
-def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
+def test_damaged_index_does_not_change_selection(mixed, monkeypatch):
     expected = mixed.select(SPACE)
-    file = mixed.path / "index" / "heads.joblib"
+    file = mixed.path / "index" / "entries.joblib"
     data = file.read_bytes()
     for place in range(0, len(data), 97):
         file.write_bytes(data[:place] + bytes([data[place] ^ 0xFF]) + data[place + 1 :])
@@ -290,20 +302,26 @@ def test_any_damage_to_it_costs_only_time(mixed, monkeypatch):
             assert mixed.select(SPACE) == expected
 
 
-def test_stored_task_is_a_task(mixed):
+def test_lazy_task_equals_task(mixed):
     (stored, *_) = mixed.select(SPACE).used
     whole = mixed[stored.id]
-    assert type(stored) is StoredTask
+    assert type(stored) is LazyTask
     assert stored == whole and whole == stored
     assert stored != mixed["svc-1"]
     assert type(pickle.loads(pickle.dumps(stored))) is type(whole)
     for again in (pickle.loads(pickle.dumps(stored)), copy.deepcopy(stored)):
-        # One NaN is not the other, so records are compared.
+        # NaNs are not equal, so records are compared.
         assert identity(task_to_record(again)) == identity(task_to_record(whole))
 
 
-def test_a_stored_task_whose_file_went(mixed):
+def test_lazy_task_raises_if_file_was_removed(mixed):
     (stored, *_) = mixed.select(SPACE).used
     mixed.remove(stored)
     with pytest.raises(RecordError, match="removed since"):
         stored.trials  # noqa: B018
+
+
+def test_dataclasses_replace_works_on_selected_task(archive, make_task):
+    archive.append(make_task(id="one"))
+    (task,) = archive.select().used
+    assert replace(task, id="two").trials == task.trials

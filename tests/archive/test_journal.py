@@ -1,4 +1,4 @@
-"""Journals: every finished candidate on disk, a damaged line costs that line, nobody's file runs wild."""
+"""Journals: each candidate is on disk, and a damaged line costs that line only."""
 
 import errno
 import json
@@ -15,6 +15,7 @@ import pytest
 from sktransfer.archive import Archive, NewerFormatError, RecordError, _journal
 from sktransfer.archive._journal import read_journal
 from sktransfer.dataset import profile
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.task import Task, Trial
 
 N = 6
@@ -22,67 +23,71 @@ TRIALS = [Trial.make({"C": float(i)}, 0.5 + i / 7, std=0.1, fit_time=0.01 * i) f
 FOLDS = [[[0.1, 0.2, 10, None, i / 3, None]] for i in range(N)]
 
 
-def begun(archive, id="begun", n=N, **facts):
-    """A journal of `n` trials, as a fit leaves it when it is killed."""
-    facts = {"resume": {"problem": {}}} | facts
-    journal = archive.journals.start(Task.from_trials({"C": [0.0, 10.0]}, [], id=id, **facts))
+def start_journal(archive, id="killed", n=N, **options):
+    """Write a journal of `n` trials, as a killed search leaves it."""
+    options = {"resume": {"problem": {}}} | options
+    journal = archive.journals.start(Task.from_trials({"C": [0.0, 10.0]}, [], id=id, **options))
     for trial, folds in zip(TRIALS[:n], FOLDS[:n], strict=True):
         journal.add(trial, folds)
         journal.sync()
     return journal
 
 
-def dead(path):
-    """Rewrite a journal as if somebody else had written it."""
+def mark_as_dead(path):
+    """Rewrite a journal as if a dead process had written it."""
     first, second, *lines = [line for line in path.read_bytes().split(b"\n") if line]
     assert first == second
     header = json.loads(first.partition(b" ")[2])
-    header["writer"]["pid"] = 2**22 + 1  # above the largest that Linux gives out
-    path.write_bytes(_journal._line(header) * 2 + b"".join(b"\n" + line + b"\n" for line in lines))
+    header["writer"]["pid"] = 2**22 + 1  # larger than any on Linux
+    path.write_bytes(
+        _journal._make_line(header) * 2 + b"".join(b"\n" + line + b"\n" for line in lines)
+    )
 
 
 @pytest.fixture
 def killed(archive):
-    path = begun(archive).path
-    dead(path)
+    path = start_journal(archive).path
+    mark_as_dead(path)
     return path
 
 
-def test_round_trip(archive):
-    task, at_work = read_journal(begun(archive, profile=profile([[1.0], [2.0], [3.0]])).path)
-    assert at_work
+def test_read_journal_returns_trials_and_folds(archive):
+    task, running = read_journal(
+        start_journal(archive, profile=profile([[1.0], [2.0], [3.0]])).path
+    )
+    assert running
     assert list(task.trials) == TRIALS
     assert task.resume["folds"] == FOLDS
     assert not task.complete
     assert task.profile["n_rows"] == 3
 
 
-def test_nothing_is_written_before_the_first_candidate(archive):
-    begun(archive, n=0)
+def test_journal_writes_nothing_before_first_candidate(archive):
+    start_journal(archive, n=0)
     assert not archive.path.exists()
 
 
-def test_what_a_killed_fit_left_counts(archive, killed, make_task):
+def test_archive_includes_killed_search(archive, killed, make_task):
     archive.append(make_task(id="after"))
     archive.append(make_task(id="zero"))
-    assert [task.id for task in archive] == ["after", "begun", "zero"]
-    assert [task.id for task in archive.select().used] == ["after", "begun", "zero"]
+    assert [task.id for task in archive] == ["after", "killed", "zero"]
+    assert [task.id for task in archive.select().used] == ["after", "killed", "zero"]
     assert len(archive) == 2  # records
 
 
-def test_what_is_still_going_on_does_not(archive):
-    begun(archive)
+def test_archive_leaves_out_running_search(archive):
+    start_journal(archive)
     assert list(archive) == []
-    assert [task.id for task in archive.journals.tasks()] == ["begun"]
+    assert [task.id for task in archive.journals.tasks()] == ["killed"]
 
 
-def test_nothing_counts_twice(archive, killed):
-    archive.append(Task.from_trials({"C": [0.0, 10.0]}, TRIALS[:3], id="begun"))
+def test_archive_prefers_record_to_journal(archive, killed):
+    archive.append(Task.from_trials({"C": [0.0, 10.0]}, TRIALS[:3], id="killed"))
     assert [len(task.trials) for task in archive] == [3]
 
 
 @pytest.mark.parametrize(
-    ("change", "at_work"),
+    ("change", "running"),
     [
         ({}, True),
         ({"host": "elsewhere"}, False),
@@ -92,18 +97,19 @@ def test_nothing_counts_twice(archive, killed):
         ({"started": "another boot/1"}, False),
     ],
 )
-def test_who_is_at_work(change, at_work):
-    writer = _journal._writer(os.getpid()) | change
-    assert _journal._is_at_work(writer) is at_work
-    assert not _journal._is_at_work(None)
+def test_is_running_compares_process(change, running):
+    writer = _journal._describe_process(os.getpid()) | change
+    assert _journal._is_running(writer) is running
+    assert not _journal._is_running(None)
 
 
-def test_a_process_that_lives_and_one_that_does_not(archive):
+def test_archive_includes_search_after_its_process_ends(archive):
     script = """
         import sys
         from sktransfer import Archive
         from sktransfer.task import Task, Trial
-        journal = Archive(sys.argv[1]).journals.start(Task.from_trials({"C": [1, 2]}, [], id="other"))
+        task = Task.from_trials({"C": [1, 2]}, [], id="other")
+        journal = Archive(sys.argv[1]).journals.start(task)
         journal.add(Trial.make({"C": 1}, 0.5), [])
         journal.sync()
         print("written", flush=True)
@@ -119,50 +125,52 @@ def test_a_process_that_lives_and_one_that_does_not(archive):
         assert [task.id for task in archive] == ["other"]
 
 
-def sound_trials(path, originals):
-    """The trials that are read; each of them must be one of the originals, at its place."""
+def count_trials(path, originals):
+    """Count the trials that are read. Assert that they are originals, in order."""
     try:
         task, _ = read_journal(path)
-    except (RecordError, FileNotFoundError):  # an empty one is as good as not there
+    except (RecordError, FileNotFoundError):  # an empty file counts as missing
         return None
     assert all(trial in originals for trial in task.trials)
-    assert [trial.params["C"] for trial in task.trials] == sorted(trial.params["C"] for trial in task.trials)
+    assert [trial.params["C"] for trial in task.trials] == sorted(
+        trial.params["C"] for trial in task.trials
+    )
     return len(task.trials)
 
 
-def test_cut_off_at_each_byte(killed):
+def test_truncated_journal_keeps_complete_lines(killed):
     data = killed.read_bytes()
     ends = [i for i, byte in enumerate(data) if byte == 10][1::2]
     assert len(ends) == N + 2
     for length in range(len(data)):
         killed.write_bytes(data[:length])
-        whole = sum(end <= length for end in ends)  # the newline itself does not matter
-        assert sound_trials(killed, TRIALS) == (max(0, whole - 2) if whole else None)
+        whole = sum(end <= length for end in ends)  # the newline itself may be missing
+        assert count_trials(killed, TRIALS) == (max(0, whole - 2) if whole else None)
 
 
-def test_damage_costs_one_line(killed):
+def test_damaged_byte_costs_one_line(killed):
     data, generator = killed.read_bytes(), random.Random(0)
     trials_begin = data.index(b'{"n":')
     for _ in range(2000):
         position = generator.randrange(len(data))
         byte = generator.choice([b for b in range(256) if b != data[position]])
         killed.write_bytes(data[:position] + bytes([byte]) + data[position + 1 :])
-        left = sound_trials(killed, TRIALS)
+        left = count_trials(killed, TRIALS)
         assert left is not None and left >= (N if position < trials_begin - 20 else N - 1)
 
 
-def test_much_damage_gives_sound_trials_or_an_error(killed):
+def test_heavy_damage_gives_valid_trials_or_error(killed):
     data, generator = killed.read_bytes(), random.Random(1)
     for _ in range(300):
         damaged = bytearray(data)
         for _ in range(generator.randrange(1, 40)):
             damaged[generator.randrange(len(damaged))] = generator.randrange(256)
         killed.write_bytes(bytes(damaged))
-        sound_trials(killed, TRIALS)
+        count_trials(killed, TRIALS)
 
 
 @pytest.mark.parametrize(
-    ("payloads", "words"),
+    ("payloads", "message"),
     [
         ([{"n": 0}], "header is damaged"),
         ([{"journal": 1}], "no task"),
@@ -171,28 +179,30 @@ def test_much_damage_gives_sound_trials_or_an_error(killed):
         ([[]], "header is damaged"),
     ],
 )
-def test_sound_lines_that_are_no_journal(archive, killed, payloads, words):
-    killed.write_bytes(b"".join(map(_journal._line, payloads)))
-    with pytest.raises(RecordError, match=words):
+def test_read_journal_refuses_other_lines(archive, killed, payloads, message):
+    killed.write_bytes(b"".join(map(_journal._make_line, payloads)))
+    with pytest.raises(RecordError, match=message):
         read_journal(killed)
-    with pytest.warns(UserWarning, match=r"Skipped .*begun\.jsonl"):
+    with pytest.warns(ArchiveWarning, match=r"Skipped .*killed\.jsonl"):
         assert list(archive) == []
 
 
-def test_a_newer_format_is_said(killed):
-    killed.write_bytes(_journal._line({"journal": 2, "task": {}}))
+def test_read_journal_refuses_newer_format(killed):
+    killed.write_bytes(_journal._make_line({"journal": 2, "task": {}}))
     with pytest.raises(NewerFormatError):
         read_journal(killed)
 
 
-@pytest.mark.parametrize("text", [b"[" * 10**5, b'{"n":' + b"1" * 10**5 + b"}", b"nonsense", b"\xff\xfe"])
-def test_lines_that_are_hard_to_read(killed, text):
+@pytest.mark.parametrize(
+    "text", [b"[" * 10**5, b'{"n":' + b"1" * 10**5 + b"}", b"nonsense", b"\xff\xfe"]
+)
+def test_read_journal_ignores_hostile_lines(killed, text):
     line = _journal._checksum(text) + b" " + text + b"\n"
     killed.write_bytes(line + killed.read_bytes())
-    assert sound_trials(killed, TRIALS) == N
+    assert count_trials(killed, TRIALS) == N
 
 
-def test_a_file_that_would_take_much_memory(killed, monkeypatch):
+def test_read_journal_refuses_large_files(killed, monkeypatch):
     text = b"[" + b"[]," * _journal.MAX_VALUES + b"[]]"
     killed.write_bytes(_journal._checksum(text) + b" " + text + b"\n")
     with pytest.raises(RecordError, match="values"):
@@ -211,7 +221,7 @@ def test_a_file_that_would_take_much_memory(killed, monkeypatch):
     ],
     ids=["one text", "dicts", "numbers"],
 )
-def test_as_much_memory_as_the_bounds_allow(killed, text):
+def test_read_journal_stays_within_memory_bound(killed, text):
     killed.write_bytes(_journal._checksum(text) + b" " + text + b"\n")
     tracemalloc.start()
     with pytest.raises(RecordError, match="header"):
@@ -221,8 +231,8 @@ def test_as_much_memory_as_the_bounds_allow(killed, text):
     assert peak < 100 * 2**20
 
 
-def test_links(archive, killed, tmp_path):
-    """Neither is a journal read that lies elsewhere, nor one written where a link leads."""
+def test_journals_are_not_read_or_written_through_links(archive, killed, tmp_path):
+    """A link may lead out of the archive."""
     elsewhere = killed.rename(tmp_path / "elsewhere.jsonl")
     killed.symlink_to(elsewhere)
     with pytest.raises(RecordError, match="regular"):
@@ -232,70 +242,70 @@ def test_links(archive, killed, tmp_path):
     (tmp_path / "outside").mkdir()
     killed.parent.symlink_to(tmp_path / "outside")
     with pytest.raises(OSError, match="link"):
-        begun(archive)
+        start_journal(archive)
     assert list((tmp_path / "outside").iterdir()) == []
 
 
-def test_what_a_killed_fit_left_is_a_task_like_any(archive, killed, tmp_path):
-    assert len(archive["begun"].trials) == N
+def test_killed_search_can_be_merged_exported_and_pruned(archive, killed, tmp_path):
+    assert len(archive["killed"].trials) == N
     other = Archive(tmp_path / "other")
-    assert other.merge(archive).added == ("begun",)
-    assert other.merge(archive).known == ("begun",)
-    assert list(other["begun"].trials) == TRIALS and not other["begun"].complete
+    assert other.merge(archive).added == ("killed",)
+    assert other.merge(archive).known == ("killed",)
+    assert list(other["killed"].trials) == TRIALS and not other["killed"].complete
     assert killed.exists()
     assert archive.export(tmp_path / "file.zip") == 1
-    assert archive.prune(max_records=0) == ["begun"]
+    assert archive.prune(max_records=0) == ["killed"]
     assert not killed.exists() and list(archive) == []
     with pytest.raises(KeyError):
-        archive.remove("begun")
+        archive.remove("killed")
 
 
-def test_remove_takes_the_journal_with_the_record(archive, killed):
-    archive.append(archive["begun"])
-    archive.remove("begun")
+def test_remove_deletes_journal_with_record(archive, killed):
+    archive.append(archive["killed"])
+    archive.remove("killed")
     assert list(archive) == []
 
 
-def test_a_fit_at_work_is_not_removed(archive):
-    path = begun(archive).path
+def test_remove_keeps_running_search(archive):
+    path = start_journal(archive).path
     with pytest.raises(KeyError):
-        archive.remove("begun")
+        archive.remove("killed")
     assert path.exists()
 
 
-def test_not_a_regular_file(archive, killed):
+def test_read_journal_refuses_directory(archive, killed):
     killed.unlink()
     killed.mkdir()
     with pytest.raises(RecordError, match="regular"):
         read_journal(killed)
 
 
-def test_names_that_are_no_ids(archive, killed):
+def test_journals_ignore_names_that_are_no_ids(archive, killed):
     (killed.parent / "..x.jsonl").write_bytes(b"")
     (killed.parent / "a b.jsonl").write_bytes(b"")
     (killed.parent / "notes.txt").write_bytes(b"")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert [task.id for task in archive] == ["begun"]
+        assert [task.id for task in archive] == ["killed"]
 
 
-def test_another_name(killed):
+def test_read_journal_refuses_other_name(killed):
     other = killed.with_name("other.jsonl")
     killed.rename(other)
-    with pytest.raises(RecordError, match="not the name of the file"):
+    with pytest.raises(RecordError, match="not the one of its name"):
         read_journal(other)
 
 
-def test_a_removed_journal_does_not_come_back_without_its_header(archive):
-    journal = begun(archive)
+def test_sync_does_not_recreate_removed_journal(archive):
+    journal = start_journal(archive)
     journal.path.unlink()
     journal.add(TRIALS[0], FOLDS[0])
     with pytest.raises(FileNotFoundError):
         journal.sync()
 
 
-def test_a_disk_that_is_full(archive, monkeypatch):
-    journal = begun(archive, n=2)
+def test_full_disk_keeps_earlier_trials(archive, monkeypatch):
+    journal = start_journal(archive, n=2)
 
     def full(*args):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -307,17 +317,17 @@ def test_a_disk_that_is_full(archive, monkeypatch):
     assert len(read_journal(journal.path)[0].trials) >= 2
 
 
-def test_discard(archive, killed):
-    at_work = begun(archive, id="at_work").path
-    for id in ("begun", "at_work", "never"):
+def test_discard_deletes_journal_of_killed_search_only(archive, killed):
+    running = start_journal(archive, id="running").path
+    for id in ("killed", "running", "never"):
         archive.journals.discard(id)
     assert not killed.exists()
-    assert at_work.exists()
+    assert running.exists()
 
 
-def test_readonly(archive, killed):
+def test_readonly_journals_refuse_changes(archive, killed):
     with pytest.raises(PermissionError):
         Archive(archive.path, readonly=True).journals.start(Task.from_trials({"C": [1, 2]}, []))
     with pytest.raises(PermissionError):
-        Archive(archive.path, readonly=True).journals.discard("begun")
-    assert [task.id for task in Archive(archive.path, readonly=True)] == ["begun"]
+        Archive(archive.path, readonly=True).journals.discard("killed")
+    assert [task.id for task in Archive(archive.path, readonly=True)] == ["killed"]

@@ -1,4 +1,4 @@
-"""Cached meta-models: found by what they were trained under and on, and harmless whatever the file holds."""
+"""The model cache: models are found by settings and tasks, and bad files are harmless."""
 
 import io
 import json
@@ -17,15 +17,21 @@ import numpy as np
 import pytest
 
 from sktransfer.archive import Archive, _model_cache, _storage
+from sktransfer.exceptions import ArchiveWarning
+from tests.archive.untrusted import Trap, npy_header
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = {"surrogate": "A", "params": {"depth": 2, "rate": 0.5, "seed": None}, "space": ["C", "gamma"]}
+SETTINGS = {
+    "surrogate": "A",
+    "params": {"depth": 2, "rate": 0.5, "seed": None},
+    "space": ["C", "gamma"],
+}
 TASKS = ["t1", "t2", "t3"]
 MODEL = {"weights": np.arange(6.0).reshape(2, 3)}
 
 
 def mark(n):
-    """A model that can be told from others."""
+    """A model that can be recognized."""
     return {"mark": np.array(n)}
 
 
@@ -47,7 +53,7 @@ def set_age(archive, settings, tasks, seconds):
     os.utime(archive.model_cache._file(settings, frozenset(tasks)), (moment, moment))
 
 
-# -- what is found -------------------------------------------------------------------------------
+# -- get and nearest ------------------------------------------------------------------------------
 
 ARRAYS = {
     "float": np.array([[0.1, np.nan], [np.inf, -0.0]]),
@@ -65,11 +71,11 @@ ARRAYS = {
     "three/axes.0:a-b": np.zeros((2, 0, 4), dtype=np.int64),
     "file": np.array([1]),  # parameters of numpy.savez
     "allow_pickle": np.array([2]),
-    "tasks": np.array([3]),  # a name of the store's own
+    "tasks": np.array([3]),  # a name that the cache itself uses
 }
 
 
-def test_round_trip(archive):
+def test_get_returns_arrays_that_were_put(archive):
     archive.model_cache.put(SETTINGS, TASKS, ARRAYS)
     found = archive.model_cache.get(SETTINGS, TASKS)
     assert list(found) == list(ARRAYS)
@@ -81,20 +87,22 @@ def test_round_trip(archive):
     assert np.signbit(found["float"][1, 1])
 
 
-def test_a_model_without_arrays(archive):
+def test_model_without_arrays_is_found(archive):
     archive.model_cache.put(SETTINGS, [], {})
     assert archive.model_cache.get(SETTINGS, []) == {}
     assert archive.model_cache.nearest(SETTINGS, []) is None  # no task in common
 
 
-def test_the_order_of_tasks_and_settings_is_nothing(archive):
+def test_order_of_tasks_and_settings_does_not_matter(archive):
     archive.model_cache.put(SETTINGS, TASKS, mark(1))
-    assert marked(archive.model_cache.get(dict(reversed(SETTINGS.items())), [*TASKS[::-1], "t1"])) == 1
+    assert (
+        marked(archive.model_cache.get(dict(reversed(SETTINGS.items())), [*TASKS[::-1], "t1"])) == 1
+    )
     assert marked(archive.model_cache.get(SETTINGS, iter(TASKS))) == 1
     assert len(files_of(archive)) == 1
 
 
-def test_another_process_finds_it(archive):
+def test_get_works_in_another_process(archive):
     archive.model_cache.put(SETTINGS, TASKS, MODEL)
     code = (
         "import json, sys; from sktransfer.archive import Archive\n"
@@ -104,7 +112,11 @@ def test_another_process_finds_it(archive):
     argument = json.dumps([str(archive.path), SETTINGS, TASKS[::-1]])
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     done = subprocess.run(
-        [sys.executable, "-c", code, argument], cwd=ROOT, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", code, argument],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.stdout.strip() == str(MODEL["weights"].tolist()), done.stderr
 
@@ -122,7 +134,7 @@ def test_another_process_finds_it(archive):
         {},
     ],
 )
-def test_other_settings_are_another_model(archive, other):
+def test_get_distinguishes_settings(archive, other):
     archive.model_cache.put(SETTINGS, TASKS, mark(1))
     assert archive.model_cache.get(other, TASKS) is None
     assert archive.model_cache.nearest(other, TASKS) is None
@@ -135,29 +147,34 @@ def test_other_settings_are_another_model(archive, other):
     )
 
 
-def test_numbers_of_numpy_are_numbers(archive):
+def test_numpy_numbers_equal_python_numbers_in_settings(archive):
     archive.model_cache.put({"depth": np.int64(2), "rate": np.float64(0.5)}, TASKS, mark(1))
     assert marked(archive.model_cache.get({"depth": 2, "rate": 0.5}, TASKS)) == 1
 
 
 @pytest.mark.parametrize("tasks", [["t1", "t2"], ["t1", "t2", "t3", "t4"], ["t1t2t3"], []])
-def test_other_tasks_are_another_model(archive, tasks):
+def test_get_distinguishes_tasks(archive, tasks):
     archive.model_cache.put(SETTINGS, TASKS, mark(1))
     assert archive.model_cache.get(SETTINGS, tasks) is None
 
 
-def test_another_format_is_not_found(archive, monkeypatch):
+def test_get_ignores_other_format(archive, monkeypatch):
     archive.model_cache.put(SETTINGS, TASKS, mark(1))
     monkeypatch.setattr(_model_cache, "MODEL_FORMAT", 2)
     assert archive.model_cache.get(SETTINGS, TASKS) is None
     assert archive.model_cache.nearest(SETTINGS, TASKS) is None
     archive.model_cache.put(SETTINGS, TASKS, mark(2))
-    assert len(files_of(archive)) == 2  # not even its name is
+    assert len(files_of(archive)) == 2  # the name differs
 
 
-def test_nearest_was_trained_on_no_other_tasks(archive):
-    """Another one may be a task that was refused: what it taught must not come back by the weights."""
-    sets = {1: ["a"], 2: ["a", "b", "c"], 3: ["a", "b", "c", "d", "e", "f", "g", "h"], 4: ["x", "y"]}
+def test_nearest_was_trained_on_subset_of_tasks(archive):
+    """Another task may be excluded. A model must not bring it back by its weights."""
+    sets = {
+        1: ["a"],
+        2: ["a", "b", "c"],
+        3: ["a", "b", "c", "d", "e", "f", "g", "h"],
+        4: ["x", "y"],
+    }
     for n, tasks in sets.items():
         archive.model_cache.put(SETTINGS, tasks, mark(n))
     for wanted, expected in [
@@ -173,44 +190,53 @@ def test_nearest_was_trained_on_no_other_tasks(archive):
         assert marked(archive.model_cache.nearest(SETTINGS, wanted)) == expected
 
 
-def test_nearest_is_the_exact_one_if_there_is_one(archive):
+def test_nearest_prefers_exact_model(archive):
     archive.model_cache.put(SETTINGS, TASKS, mark(1))
     archive.model_cache.put(SETTINGS, TASKS[:-1], mark(2))
     assert marked(archive.model_cache.nearest(SETTINGS, TASKS)) == 1
 
 
 @pytest.mark.parametrize("newest", range(3))
-def test_nearest_takes_the_newest_among_equals(archive, newest):
+def test_nearest_prefers_newest_among_equals(archive, newest):
     for n in range(3):
         archive.model_cache.put(SETTINGS, ["a", f"other {n}"], mark(n))
         set_age(archive, SETTINGS, ["a", f"other {n}"], 10 if n == newest else 100)
-    assert marked(archive.model_cache.nearest(SETTINGS, ["a", *(f"other {n}" for n in range(3))])) == newest
+    assert (
+        marked(archive.model_cache.nearest(SETTINGS, ["a", *(f"other {n}" for n in range(3))]))
+        == newest
+    )
 
 
-def test_nearest_passes_over_a_damaged_model(archive):
+def test_nearest_skips_damaged_model(archive):
     archive.model_cache.put(SETTINGS, TASKS, {"mark": np.full(100, 77)})
     damaged = only_file(archive)
-    damaged.write_bytes(damaged.read_bytes().replace(np.array(77).tobytes(), np.array(78).tobytes(), 1))
+    damaged.write_bytes(
+        damaged.read_bytes().replace(np.array(77).tobytes(), np.array(78).tobytes(), 1)
+    )
     archive.model_cache.put(SETTINGS, TASKS[:-1], mark(2))
     assert archive.model_cache.get(SETTINGS, TASKS) is None
     assert marked(archive.model_cache.nearest(SETTINGS, TASKS)) == 2
 
 
-def test_only_the_files_that_may_be_meant_are_opened(archive, monkeypatch):
+def test_get_and_nearest_open_matching_files_only(archive, monkeypatch):
     for n in range(3):
         archive.model_cache.put(SETTINGS, ["a", str(n)], mark(n))
         archive.model_cache.put({"other": n}, ["a", "0"], mark(n))
     opened = set()
     read = _model_cache._read
-    monkeypatch.setattr(_model_cache, "_read", lambda path, prefix: (opened.add(path), read(path, prefix))[1])
+    monkeypatch.setattr(
+        _model_cache, "_read", lambda path, prefix: (opened.add(path), read(path, prefix))[1]
+    )
     archive.model_cache.get(SETTINGS, ["a", "1"])
     assert opened == {archive.model_cache._file(SETTINGS, frozenset(["a", "1"]))}
     opened.clear()
     archive.model_cache.nearest(SETTINGS, ["a", "0", "1", "2"])
-    assert opened == {archive.model_cache._file(SETTINGS, frozenset(["a", str(n)])) for n in range(3)}
+    assert opened == {
+        archive.model_cache._file(SETTINGS, frozenset(["a", str(n)])) for n in range(3)
+    }
 
 
-def test_reading_is_quick(archive):
+def test_get_is_fast(archive):
     arrays = {f"a{n}": np.zeros((500, 10)) for n in range(10)}
     archive.model_cache.put(SETTINGS, [f"20250101T120000-{n:016x}" for n in range(100)], arrays)
     tasks = [f"20250101T120000-{n:016x}" for n in range(100)]
@@ -222,10 +248,10 @@ def test_reading_is_quick(archive):
     assert min(seconds) < 0.05  # a few milliseconds, on a machine that may be busy
 
 
-# -- beside the records --------------------------------------------------------------------------
+# -- models and records ---------------------------------------------------------------------------
 
 
-def test_models_are_no_tasks(archive, make_task):
+def test_archive_does_not_count_models(archive, make_task):
     archive.append(make_task(id="one"))
     archive.model_cache.put(SETTINGS, ["one"], MODEL)
     assert len(archive) == 1
@@ -233,24 +259,24 @@ def test_models_are_no_tasks(archive, make_task):
     assert only_file(archive).stem not in archive
 
 
-def test_asking_makes_no_directory(archive):
+def test_get_creates_no_directory(archive):
     assert archive.model_cache.get(SETTINGS, TASKS) is None
     assert archive.model_cache.nearest(SETTINGS, TASKS) is None
     assert not archive.path.exists()
 
 
-def test_a_file_as_the_archive(tmp_path):
+def test_model_cache_raises_if_archive_is_file(tmp_path):
     (tmp_path / "file").write_text("not a directory")
     with pytest.raises(NotADirectoryError, match="An archive is a directory"):
         _ = Archive(tmp_path / "file").model_cache
 
 
-def test_the_name_tells_nothing_but_two_digests(archive):
+def test_name_of_model_consists_of_two_digests(archive):
     archive.model_cache.put(SETTINGS, TASKS, MODEL)
     assert _model_cache._NAME.fullmatch(only_file(archive).name)
 
 
-def test_numpy_opens_a_file(archive):
+def test_numpy_loads_model(archive):
     archive.model_cache.put(SETTINGS, TASKS, MODEL)
     with np.load(only_file(archive), allow_pickle=False) as content:
         assert content["store/tasks"].tolist() == TASKS
@@ -273,29 +299,29 @@ def test_numpy_opens_a_file(archive):
         np.ndarray(3, dtype="U0"),
     ],
 )
-def test_put_refuses_what_it_could_not_read(archive, array):
+def test_put_refuses_other_dtypes(archive, array):
     with pytest.raises(
-        TypeError, match=r"The array 'the bad one' has the dtype .* numbers, truth values and"
+        TypeError, match=r"The array 'the bad one' has dtype .* numbers, booleans and"
     ):
         archive.model_cache.put(SETTINGS, TASKS, {"good": np.zeros(3), "the bad one": array})
     assert not archive.path.exists()
 
 
 @pytest.mark.parametrize("key", ["", "a\0b", "a\\b", "\ud800", "a\n", "x" * 201])
-def test_put_refuses_a_name_that_would_change(archive, key):
+def test_put_refuses_names_that_zip_would_change(archive, key):
     with pytest.raises(ValueError, match="cannot be the name of an array"):
         archive.model_cache.put(SETTINGS, TASKS, {key: np.zeros(3)})
     assert not archive.path.exists()
 
 
-def test_put_again_replaces(archive):
+def test_put_replaces_model(archive):
     archive.model_cache.put(SETTINGS, TASKS, mark(1))
     archive.model_cache.put(SETTINGS, TASKS, mark(2))
     assert marked(archive.model_cache.get(SETTINGS, TASKS)) == 2
     assert len(files_of(archive)) == 1
 
 
-def test_readonly(archive):
+def test_readonly_put_does_nothing(archive):
     reader = Archive(archive.path, readonly=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -312,33 +338,41 @@ def test_readonly(archive):
 
 @pytest.mark.parametrize(
     "error",
-    [OSError(28, "No space left on device"), PermissionError(13, "Permission denied"), OSError("odd")],
+    [
+        OSError(28, "No space left on device"),
+        PermissionError(13, "Permission denied"),
+        OSError("odd"),
+    ],
 )
-def test_a_model_that_cannot_be_written_is_a_warning(archive, monkeypatch, error):
+def test_put_warns_if_model_cannot_be_written(archive, monkeypatch, error):
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr(_storage, "write", refuse)
-    with pytest.warns(UserWarning, match="not kept") as caught:
+    monkeypatch.setattr(_storage, "write_file", refuse)
+    with pytest.warns(ArchiveWarning, match="not cached") as caught:
         archive.model_cache.put(SETTINGS, TASKS, MODEL)
     assert str(archive.path / "models") in str(caught[0].message)
     assert (error.strerror or "odd") in str(caught[0].message)
     assert [warning.filename for warning in caught] == [__file__]
 
 
-def test_a_file_in_place_of_the_folder(archive):
+def test_put_warns_if_folder_is_file(archive):
     archive.path.mkdir()
     (archive.path / "models").write_text("mine")
-    with pytest.warns(UserWarning, match="not kept"):
+    with pytest.warns(ArchiveWarning, match="not cached"):
         archive.model_cache.put(SETTINGS, TASKS, MODEL)
-    assert archive.model_cache.get(SETTINGS, TASKS) is archive.model_cache.nearest(SETTINGS, TASKS) is None
+    assert (
+        archive.model_cache.get(SETTINGS, TASKS)
+        is archive.model_cache.nearest(SETTINGS, TASKS)
+        is None
+    )
     assert (archive.path / "models").read_text() == "mine"
 
 
-def test_a_model_that_is_too_large(archive, monkeypatch):
+def test_put_warns_if_model_is_too_large(archive, monkeypatch):
     monkeypatch.setattr(_model_cache, "MAX_BYTES", 2**20)
     archive.model_cache.put(SETTINGS, ["t1"], {"most": np.zeros(2**16)})
-    with pytest.warns(UserWarning, match="more than 1 MiB"):
+    with pytest.warns(ArchiveWarning, match="more than 1 MiB"):
         archive.model_cache.put(SETTINGS, ["t2"], {"more": np.zeros(2**17)})
     assert len(files_of(archive)) == 1
     monkeypatch.setattr(_model_cache, "MAX_BYTES", 2**18)
@@ -348,7 +382,7 @@ def test_a_model_that_is_too_large(archive, monkeypatch):
 # -- pruning -------------------------------------------------------------------------------------
 
 
-def test_the_oldest_of_the_same_settings_goes(archive):
+def test_put_deletes_oldest_of_same_settings(archive):
     archive.model_cache.put({"other": 1}, ["x"], mark(-1))
     set_age(archive, {"other": 1}, ["x"], 10**6)
     for n in range(12):
@@ -362,15 +396,21 @@ def test_the_oldest_of_the_same_settings_goes(archive):
     assert marked(archive.model_cache.get({"other": 1}, ["x"])) == -1
 
 
-def test_the_oldest_of_all_goes(archive, monkeypatch):
+def test_put_deletes_oldest_of_all(archive, monkeypatch):
     monkeypatch.setattr(_model_cache, "MAX_FILES", 5)
     for n in range(7):
         archive.model_cache.put({"n": n}, TASKS, mark(n))
         set_age(archive, {"n": n}, TASKS, 100 - n)
-    assert [n for n in range(7) if archive.model_cache.get({"n": n}, TASKS) is not None] == [2, 3, 4, 5, 6]
+    assert [n for n in range(7) if archive.model_cache.get({"n": n}, TASKS) is not None] == [
+        2,
+        3,
+        4,
+        5,
+        6,
+    ]
 
 
-def test_the_new_one_stays_whatever_the_clock_says(archive, monkeypatch):
+def test_put_keeps_new_model_if_clock_is_wrong(archive, monkeypatch):
     monkeypatch.setattr(_model_cache, "MAX_PER_SETTINGS", 1)
     archive.model_cache.put(SETTINGS, ["t1"], mark(1))
     set_age(archive, SETTINGS, ["t1"], -1000)
@@ -379,12 +419,18 @@ def test_the_new_one_stays_whatever_the_clock_says(archive, monkeypatch):
     assert len(files_of(archive)) == 1
 
 
-def test_only_own_files_are_dropped(archive, monkeypatch):
+def test_put_deletes_own_files_only(archive, monkeypatch):
     monkeypatch.setattr(_model_cache, "MAX_FILES", 1)
     archive.model_cache.put(SETTINGS, ["t1"], mark(1))
     folder = archive.path / "models"
     stem = only_file(archive).stem
-    for name in ("notes.txt", f"{stem}.npz.bak", f".{stem}.1-old.tmp", f".{stem}.1-young.tmp", ".other.tmp"):
+    for name in (
+        "notes.txt",
+        f"{stem}.npz.bak",
+        f".{stem}.1-old.tmp",
+        f".{stem}.1-young.tmp",
+        ".other.tmp",
+    ):
         (folder / name).write_text("x")
         os.utime(folder / name, (0, 0))
     os.utime(folder / f".{stem}.1-young.tmp")
@@ -394,7 +440,7 @@ def test_only_own_files_are_dropped(archive, monkeypatch):
     ) == sorted(["notes.txt", f"{stem}.npz.bak", f".{stem}.1-young.tmp", ".other.tmp"])
 
 
-def test_a_file_that_cannot_be_dropped_stays(archive, monkeypatch):
+def test_put_ignores_files_that_cannot_be_deleted(archive, monkeypatch):
     monkeypatch.setattr(_model_cache, "MAX_FILES", 1)
     archive.model_cache.put(SETTINGS, ["t1"], mark(1))
 
@@ -408,28 +454,12 @@ def test_a_file_that_cannot_be_dropped_stays(archive, monkeypatch):
     assert len(files_of(archive)) == 2
 
 
-# -- files from strangers ------------------------------------------------------------------------
-
-
-class Trap:
-    """Unpickling one makes a file."""
-
-    def __init__(self, marker):
-        self.marker = marker
-
-    def __reduce__(self):
-        return open, (str(self.marker), "w")
+# -- untrusted files ------------------------------------------------------------------------------
 
 
 def npy_bytes(array):
     buffer = io.BytesIO()
     np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def npy_header(shape, descr="<f8"):
-    buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": descr, "fortran_order": False, "shape": shape})
     return buffer.getvalue()
 
 
@@ -450,7 +480,9 @@ def with_model(data, name="model/weights.npy", **options):
 
 
 def with_store(**changed):
-    return zip_bytes(STORE | {f"store/{name}.npy": npy_bytes(array) for name, array in changed.items()})
+    return zip_bytes(
+        STORE | {f"store/{name}.npy": npy_bytes(array) for name, array in changed.items()}
+    )
 
 
 def without(name):
@@ -461,12 +493,12 @@ GOOD = with_model(npy_bytes(MODEL["weights"]))
 
 
 def listed(data, n):
-    """Say in the last record that the list of members has `n` bytes."""
+    """Claim in the last record that the list of members has `n` bytes."""
     return data[:-10] + n.to_bytes(4, "little") + data[-6:]
 
 
 def overlapping():
-    """A hundred members that are the same bytes."""
+    """A file whose hundred members are the same bytes."""
     data = bytearray(with_model(npy_bytes(np.zeros(1000))))
     start = int.from_bytes(data[-6:-2], "little")
     entries, end = bytes(data[start:-22]), bytes(data[-22:])
@@ -477,7 +509,7 @@ def overlapping():
 
 
 def zip64_end(data):
-    """The same file with a last record of the ZIP64 kind, which counts more than the one after it."""
+    """The same file with a ZIP64 record, which takes precedence over the last one."""
     end = data[-22:]
     size, start = int.from_bytes(end[12:16], "little"), int.from_bytes(end[16:20], "little")
     record = b"PK\6\6" + struct.pack("<QHHLLQQQQ", 44, 45, 45, 0, 0, 3, 3, size, start)
@@ -510,7 +542,9 @@ BAD = {
     "other byte order": with_model(npy_header((1,), np.dtype(float).newbyteorder().str) + bytes(8)),
     "header of another version": with_model(npy_bytes(np.zeros(3)).replace(b"NUMPY\1", b"NUMPY\2")),
     "header that is code": with_model(npy_bytes(np.zeros(3)).replace(b"(3,)", b"f(),")),
-    "header that is deep": with_model(b"\x93NUMPY\1\0" + (9000).to_bytes(2, "little") + b"-" * 8999 + b"\n"),
+    "header that is deep": with_model(
+        b"\x93NUMPY\1\0" + (9000).to_bytes(2, "little") + b"-" * 8999 + b"\n"
+    ),
     "deflated": with_model(npy_bytes(np.zeros(1000)), compression=zipfile.ZIP_DEFLATED),
     "deflated, and not smaller": with_model(
         npy_bytes(np.frombuffer(np.random.default_rng(0).bytes(5000), dtype=np.uint8)),
@@ -537,30 +571,32 @@ BAD = {
 
 @pytest.fixture
 def place(archive):
-    """Put bytes where the model of SETTINGS and TASKS would be."""
+    """The file of the model of SETTINGS and TASKS, which does not exist yet."""
     file = archive.model_cache._file(SETTINGS, frozenset(TASKS))
     file.parent.mkdir(parents=True)
     return file
 
 
-def assert_not_there(archive):
+def assert_ignored(archive):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert archive.model_cache.get(SETTINGS, TASKS) is None
         assert archive.model_cache.nearest(SETTINGS, [TASKS[0], TASKS[2], "t9"]) is None
 
 
-def test_the_same_file_without_a_fault(archive, place):
+def test_get_reads_valid_file(archive, place):
     place.write_bytes(GOOD)
-    np.testing.assert_array_equal(archive.model_cache.get(SETTINGS, TASKS)["weights"], MODEL["weights"])
+    np.testing.assert_array_equal(
+        archive.model_cache.get(SETTINGS, TASKS)["weights"], MODEL["weights"]
+    )
 
 
 @pytest.mark.parametrize("content", BAD.values(), ids=BAD)
-def test_a_bad_file_is_not_there(archive, place, content):
+def test_get_ignores_bad_file(archive, place, content):
     place.write_bytes(content)
     tracemalloc.start()
     try:
-        assert_not_there(archive)
+        assert_ignored(archive)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -569,14 +605,14 @@ def test_a_bad_file_is_not_there(archive, place, content):
     assert marked(archive.model_cache.get(SETTINGS, TASKS)) == 1
 
 
-def test_a_file_cut_anywhere(archive, place):
+def test_get_ignores_truncated_file(archive, place):
     for length in range(len(GOOD)):
         place.write_bytes(GOOD[:length])
         assert archive.model_cache.get(SETTINGS, TASKS) is None
 
 
-def test_a_flipped_byte(archive, place):
-    """It is noticed, or it did not matter (a date, the version of ZIP)."""
+def test_get_ignores_flipped_byte_or_is_right(archive, place):
+    """Some bytes do not matter (a date, the version of ZIP)."""
     for position in range(len(GOOD)):
         place.write_bytes(GOOD[:position] + bytes([GOOD[position] ^ 0x10]) + GOOD[position + 1 :])
         model = archive.model_cache.get(SETTINGS, TASKS)
@@ -606,7 +642,7 @@ def object_array(marker):
         lambda marker: pickled(marker) + GOOD,
     ],
 )
-def test_nothing_runs(archive, place, tmp_path, content):
+def test_get_runs_no_code(archive, place, tmp_path, content):
     place.write_bytes(content(tmp_path / "marker"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -615,35 +651,35 @@ def test_nothing_runs(archive, place, tmp_path, content):
     assert not (tmp_path / "marker").exists()
 
 
-def test_a_huge_file(archive, place):
+def test_get_ignores_huge_file(archive, place):
     with place.open("wb") as file:
-        file.truncate(_model_cache.MAX_BYTES)  # a hole: it takes no room on disk
+        file.truncate(_model_cache.MAX_BYTES)  # a hole, which takes no space on disk
         file.seek(0, os.SEEK_END)
         file.write(GOOD)
-    assert_not_there(archive)
+    assert_ignored(archive)
 
 
-def test_many_members(archive, place, monkeypatch):
+def test_get_ignores_long_list_of_members(archive, place, monkeypatch):
     place.write_bytes(GOOD)
-    monkeypatch.setattr(_model_cache, "MAX_DIRECTORY_BYTES", 100)
+    monkeypatch.setattr(_model_cache, "MAX_LIST_BYTES", 100)
     monkeypatch.setattr(zipfile, "ZipFile", lambda *_: pytest.fail("ZipFile reads the whole list"))
-    assert_not_there(archive)
+    assert_ignored(archive)
 
 
-def test_a_directory_in_place_of_a_file(archive, place):
+def test_get_ignores_directory(archive, place):
     place.mkdir()
-    assert_not_there(archive)
-    with pytest.warns(UserWarning, match="not kept"):
+    assert_ignored(archive)
+    with pytest.warns(ArchiveWarning, match="not cached"):
         archive.model_cache.put(SETTINGS, TASKS, MODEL)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in this file system")
-def test_a_pipe_does_not_wait(archive, place):
+def test_get_does_not_block_on_pipe(archive, place):
     os.mkfifo(place)
-    assert_not_there(archive)
+    assert_ignored(archive)
 
 
-def test_a_model_under_another_name(archive, place):
+def test_get_ignores_model_of_other_name(archive, place):
     archive.model_cache.put(SETTINGS, ["t1"], mark(1))
     os.replace(archive.model_cache._file(SETTINGS, frozenset(["t1"])), place)
     assert archive.model_cache.get(SETTINGS, TASKS) is None

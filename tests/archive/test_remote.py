@@ -1,4 +1,4 @@
-"""Archives at addresses: in memory, and on a real server that speaks S3."""
+"""Archives at addresses: in memory, and on an S3 server."""
 
 import builtins
 import os
@@ -9,15 +9,16 @@ import warnings
 import pytest
 
 from sktransfer.archive import Archive, _storage
-from sktransfer.archive._reader import MAX_BYTES
-from sktransfer.archive._remote import Remote
+from sktransfer.archive._plain_pickle import MAX_BYTES
+from sktransfer.archive._remote import RemoteStorage
+from sktransfer.exceptions import ArchiveWarning
 
 fsspec = pytest.importorskip("fsspec")
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
-    """Local copies in a folder of the test's own."""
+    """Put local copies into a temporary folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "cache"))
     monkeypatch.setattr("pathlib.Path.home", lambda: tmp_path)
@@ -25,7 +26,7 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def s3():
-    """Address of a new bucket on a server of the test's own."""
+    """Address of a new bucket on a local server."""
     pytest.importorskip("s3fs")
     pytest.importorskip("flask_cors")
     server_module = pytest.importorskip("moto.server")
@@ -60,7 +61,7 @@ def place(address, name):
     return files, f"{root}/{name}"
 
 
-def test_round_trip(address, make_task):
+def test_remote_archive_returns_appended_tasks(address, make_task):
     archive = Archive(address)
     assert len(archive) == 0 and list(archive) == []
     tasks = [make_task() for _ in range(3)]
@@ -69,12 +70,14 @@ def test_round_trip(address, make_task):
     assert list(archive) == sorted(tasks, key=lambda task: task.id)
     files, file = place(address, f"tasks/{tasks[0].id}.joblib")
     assert files.exists(file)
-    assert [task.id for task in Archive(address, readonly=True).select().used] == [t.id for t in archive]
+    assert [task.id for task in Archive(address, readonly=True).select().used] == [
+        t.id for t in archive
+    ]
     assert archive.verify() == []
 
 
-def test_another_machine_sees_it(address, make_task, tmp_path, monkeypatch):
-    """That is, one with a local copy of its own; and what one removes, the other no longer has."""
+def test_remote_archive_is_shared_between_machines(address, make_task, tmp_path, monkeypatch):
+    """Another machine has another local copy. Removed records disappear there as well."""
     archive = Archive(address)
     archive.append(make_task(id="one"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
@@ -87,25 +90,27 @@ def test_another_machine_sees_it(address, make_task, tmp_path, monkeypatch):
         archive.remove("one")
 
 
-def test_records_are_fetched_once(address, make_task, monkeypatch):
+def test_remote_archive_fetches_records_once(address, make_task, monkeypatch):
     archive = Archive(address)
     for id in "abc":
         archive.append(make_task(id=id))
     assert len(list(archive)) == 3
     monkeypatch.setattr(
-        Remote, "_fetch", lambda self, names, sizes: pytest.fail("fetched again") if names else {}
+        RemoteStorage,
+        "_fetch",
+        lambda self, names, sizes: pytest.fail("fetched again") if names else {},
     )
     assert len(list(archive)) == 3
 
 
-def test_strangers_files(address, make_task):
-    """They come through the same reader; and a name that is none for a disk is not fetched."""
+def test_remote_archive_skips_bad_files(address, make_task):
+    """They go through the usual reader. Unsafe file names are not fetched."""
     archive = Archive(address)
     archive.append(make_task(id="good"))
     files, bad = place(address, "tasks/bad.joblib")
     files.pipe_file(bad, b"nonsense")
     files.pipe_file(place(address, "tasks/..\\evil.joblib")[1], b"nonsense")
-    with pytest.warns(UserWarning, match=r"Skipped .*bad\.joblib") as caught:
+    with pytest.warns(ArchiveWarning, match=r"Skipped .*bad\.joblib") as caught:
         assert [task.id for task in archive] == ["good"]
     assert len(caught) == 1
     (finding,) = archive.verify(repair=True)
@@ -115,7 +120,7 @@ def test_strangers_files(address, make_task):
     assert archive.verify() == []
 
 
-def test_merge_and_export(address, archive, make_task, tmp_path):
+def test_remote_archive_merges_exports_and_imports(address, archive, make_task, tmp_path):
     archive.append(make_task(id="one"))
     remote = Archive(address)
     assert remote.merge(archive).added == ("one",)
@@ -125,15 +130,15 @@ def test_merge_and_export(address, archive, make_task, tmp_path):
     assert remote.import_(tmp_path / "a.zip").added == ("one",)
 
 
-def test_export_on_a_machine_that_has_no_copy_yet(make_task, tmp_path):
+def test_export_works_without_local_copy(make_task, tmp_path):
     address = f"memory://{uuid.uuid4().hex}"
     Archive(address).append(make_task(id="one"))
     shutil.rmtree(_storage.archive_directory(address))
     assert Archive(address).export(tmp_path / "a.zip") == 1
 
 
-def test_damaged_copy(make_task):
-    """The copy is disposable: verify fetches everything anew."""
+def test_verify_replaces_damaged_copy(make_task):
+    """`verify` fetches all files again."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     copied = _storage.archive_directory(archive.path) / "tasks" / "one.joblib"
@@ -142,37 +147,37 @@ def test_damaged_copy(make_task):
     assert archive["one"].id == "one"
 
 
-def test_out_of_reach(make_task, monkeypatch):
+def test_archive_out_of_reach_uses_copy(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
 
     def lost(*_, **__):
         raise ConnectionError("no route")
 
-    monkeypatch.setattr(Remote, "_sizes", lost)
-    with pytest.warns(UserWarning, match="out of reach .*no route.* local copy") as caught:
+    monkeypatch.setattr(RemoteStorage, "_sizes", lost)
+    with pytest.warns(ArchiveWarning, match="out of reach .*no route.* local copy") as caught:
         assert [task.id for task in archive] == ["one"]
     assert len(caught) == 1
 
 
-def test_verify_out_of_reach_keeps_the_copy(make_task, monkeypatch):
+def test_verify_out_of_reach_keeps_copy(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     with monkeypatch.context() as patch:
-        patch.setattr(Remote, "_sizes", lambda self: 1 / 0)
+        patch.setattr(RemoteStorage, "_sizes", lambda self: 1 / 0)
         with pytest.raises(OSError, match="out of reach"):
             archive.verify()
-        with pytest.warns(UserWarning, match="local copy"):
+        with pytest.warns(ArchiveWarning, match="local copy"):
             assert [task.id for task in archive] == ["one"]
 
 
-def test_cannot_be_written(make_task, monkeypatch):
+def test_append_raises_if_address_cannot_be_written(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
 
     def full(*_, **__):
         raise RuntimeError("quota")
 
-    monkeypatch.setattr(type(Remote(archive.path).files), "pipe_file", full)
+    monkeypatch.setattr(type(RemoteStorage(archive.path).filesystem), "pipe_file", full)
     with pytest.raises(OSError, match=r"cannot be written to \(quota\)"):
         archive.append(make_task())
     assert len(archive) == 0
@@ -180,7 +185,7 @@ def test_cannot_be_written(make_task, monkeypatch):
 
 @pytest.fixture
 def elsewhere(make_task, monkeypatch, tmp_path):
-    """An archive with the record "first", as another machine sees it, which has no copy yet."""
+    """An archive with the record "first", on a machine that has no copy yet."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="first"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
@@ -196,85 +201,89 @@ def failing(error):
     return fail
 
 
-def test_what_cannot_be_fetched_is_told_and_not_overwritten(elsewhere, make_task, monkeypatch):
+def test_append_keeps_record_that_cannot_be_fetched(elsewhere, make_task, monkeypatch):
     files, file = place(elsewhere.path, "tasks/first.joblib")
     before = files.cat_file(file)
     with monkeypatch.context() as patch:
         patch.setattr(type(files), "cat_file", failing(PermissionError("403")))
-        with pytest.warns(UserWarning, match=r"Skipped .*first\.joblib: it cannot be fetched \(.*403"):
+        with pytest.warns(
+            ArchiveWarning, match=r"Skipped .*first\.joblib: it cannot be fetched \(.*403"
+        ):
             assert len(elsewhere) == 0
         [finding] = elsewhere.verify()
         assert "403" in finding.problem and finding.file.endswith("first.joblib")
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # once is enough
+            warnings.simplefilter("error")  # there was one warning already
             with pytest.raises(ValueError, match="another record of this id"):
                 elsewhere.append(make_task(id="first"))
     assert files.cat_file(file) == before
     assert elsewhere["first"].id == "first"
 
 
-def test_without_a_list_nothing_is_overwritten(elsewhere, make_task, monkeypatch):
+def test_append_keeps_record_that_cannot_be_listed(elsewhere, make_task, monkeypatch):
     files, file = place(elsewhere.path, "tasks/first.joblib")
     before = files.cat_file(file)
-    monkeypatch.setattr(Remote, "_sizes", failing(TimeoutError("slow")))
+    monkeypatch.setattr(RemoteStorage, "_sizes", failing(TimeoutError("slow")))
     with (
-        pytest.warns(UserWarning, match="out of reach"),
+        pytest.warns(ArchiveWarning, match="out of reach"),
         pytest.raises(ValueError, match="another record of this id"),
     ):
         elsewhere.append(make_task(id="first"))
     assert files.cat_file(file) == before
 
 
-def test_a_file_system_that_fails_as_it_connects(make_task, monkeypatch):
+def test_archive_uses_copy_if_connecting_fails(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     monkeypatch.setattr(fsspec.core, "url_to_fs", failing(ConnectionError("no route")))
-    with pytest.warns(UserWarning, match=r"out of reach .*no route.* local copy"):
+    with pytest.warns(ArchiveWarning, match=r"out of reach .*no route.* local copy"):
         assert [task.id for task in archive] == ["one"]
     with pytest.raises(OSError, match="out of reach"):
         archive.verify()
 
 
-def test_verify_that_fails_midway_keeps_the_copy(make_task, monkeypatch):
+def test_verify_that_fails_midway_keeps_copy(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
     with monkeypatch.context() as patch:
-        patch.setattr(Remote, "_fetch", failing(TimeoutError("slow")))
+        patch.setattr(RemoteStorage, "_fetch", failing(TimeoutError("slow")))
         with pytest.raises(OSError, match="out of reach"):
             archive.verify()
-    monkeypatch.setattr(Remote, "_sizes", failing(TimeoutError("slow")))
-    with pytest.warns(UserWarning, match="local copy"):
+    monkeypatch.setattr(RemoteStorage, "_sizes", failing(TimeoutError("slow")))
+    with pytest.warns(ArchiveWarning, match="local copy"):
         assert len(archive) == 1
 
 
-def test_verify_tells_of_files_that_are_too_large(elsewhere):
+def test_verify_reports_files_that_are_too_large(elsewhere):
     files, file = place(elsewhere.path, "tasks/large.joblib")
     files.pipe_file(file, bytes(MAX_BYTES + 1))
     [finding] = elsewhere.verify()
     assert finding.problem == "it is larger than 16 MiB"
-    with pytest.warns(UserWarning, match="larger than 16 MiB"):
+    with pytest.warns(ArchiveWarning, match="larger than 16 MiB"):
         assert [task.id for task in elsewhere] == ["first"]
 
 
-def test_the_copy_may_fail(make_task, monkeypatch):
-    """What counts is at the address."""
+def test_append_works_if_copy_cannot_be_written(make_task, monkeypatch):
+    """The record is at the address."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
-    monkeypatch.setattr(_storage, "write", failing(OSError("a disk that is read only")))
+    monkeypatch.setattr(_storage, "write_file", failing(OSError("a disk that is read only")))
     assert archive.append(make_task(id="one")) == "one"
     files, file = place(archive.path, "tasks/one.joblib")
     assert files.exists(file)
-    with pytest.warns(UserWarning, match="read only"):
+    with pytest.warns(ArchiveWarning, match="read only"):
         assert len(archive) == 0
 
 
-def test_a_folder_that_cannot_be_made(make_task, monkeypatch):
+def test_append_raises_if_folder_cannot_be_created(make_task, monkeypatch):
     archive = Archive(f"memory://{uuid.uuid4().hex}")
-    monkeypatch.setattr(type(Remote(archive.path).files), "makedirs", failing(FileExistsError("a file")))
+    monkeypatch.setattr(
+        type(RemoteStorage(archive.path).filesystem), "makedirs", failing(FileExistsError("a file"))
+    )
     with pytest.raises(OSError, match="cannot be written to"):
         archive.append(make_task())
 
 
-def test_verify_reads_past_a_cache(make_task):
+def test_verify_bypasses_cache_of_file_system(make_task):
     name = uuid.uuid4().hex
     archive = Archive(f"simplecache::memory://{name}")
     archive.append(make_task(id="one"))
@@ -284,7 +293,7 @@ def test_verify_reads_past_a_cache(make_task):
     assert len(archive.verify()) == 1
 
 
-def test_a_chain_of_addresses(make_task, tmp_path):
+def test_archive_accepts_chain_of_addresses(make_task, tmp_path):
     archive = Archive(f"simplecache::file://{(tmp_path / 'past').as_posix()}")
     archive.append(make_task(id="one"))
     assert [task.id for task in archive] == ["one"]
@@ -293,14 +302,14 @@ def test_a_chain_of_addresses(make_task, tmp_path):
         Archive("simplecache::nonsense://past")
 
 
-def test_by_the_environment(make_task, monkeypatch):
+def test_address_in_environment_variable_is_used(make_task, monkeypatch):
     monkeypatch.setenv("SKTRANSFER_ARCHIVE", f"memory://{uuid.uuid4().hex}")
     Archive().append(make_task(id="one"))
     files, file = place(os.environ["SKTRANSFER_ARCHIVE"], "tasks/one.joblib")
     assert files.exists(file)
 
 
-def test_without_fsspec(monkeypatch):
+def test_address_without_fsspec_raises(monkeypatch):
     imported = builtins.__import__
 
     def without(name, *rest):
@@ -314,6 +323,6 @@ def test_without_fsspec(monkeypatch):
     Archive("past")
 
 
-def test_unknown_protocol():
+def test_unknown_protocol_raises():
     with pytest.raises(ValueError, match="nonsense"):
         Archive("nonsense://past")

@@ -1,4 +1,4 @@
-"""What may speak: the same estimator, a parameter in common, a success, and no row of today's data."""
+"""Selection: same estimator, a common parameter, a success, and no shared rows."""
 
 import numpy as np
 import pytest
@@ -31,11 +31,11 @@ def data(seed, n=400):
 
 @pytest.fixture
 def fill(archive, make_task):
-    """Append tasks, one for each keyword: its id and the keywords of `make_task`."""
+    """Append one task per keyword: its id, with the options of `make_task`."""
 
     def fill(**tasks):
-        for id, facts in tasks.items():
-            archive.append(make_task(id=id, **facts))
+        for id, options in tasks.items():
+            archive.append(make_task(id=id, **options))
         return archive
 
     return fill
@@ -52,7 +52,11 @@ def estimators(fill):
             "estimator": RandomForestClassifier(),
         },
         logistic={"estimator": LogisticRegression()},
-        other_parameter={"space": {"degree": [2]}, "trials": [({"degree": 2}, 0.5)], "estimator": SVC()},
+        other_parameter={
+            "space": {"degree": [2]},
+            "trials": [({"degree": 2}, 0.5)],
+            "estimator": SVC(),
+        },
         pipeline={
             "space": {"svc__C": [1.0]},
             "trials": [({"svc__C": 1.0}, 0.5)],
@@ -63,7 +67,7 @@ def estimators(fill):
 
 
 @pytest.mark.parametrize("space", [SVC_SPACE, SVC_SPACE.describe()], ids=["space", "description"])
-def test_same_estimator_and_a_parameter_in_common(estimators, space):
+def test_select_requires_same_estimator_and_common_parameter(estimators, space):
     selection = estimators.select(space)
     assert isinstance(selection, Selection)
     assert ids(selection) == ["bare", "pipeline", "svc"]
@@ -75,24 +79,24 @@ def test_same_estimator_and_a_parameter_in_common(estimators, space):
     }
 
 
-def test_a_space_without_an_estimator_goes_by_declared_names(estimators):
+def test_select_without_estimator_compares_declared_names(estimators):
     selection = estimators.select(Space.parse({"C": [1.0, 2.0]}))
     assert ids(selection) == ["bare", "logistic", "svc"]
     assert set(reasons(selection).values()) == {"no parameter in common"}
 
 
-def test_declared_names_do_not_count_between_known_estimators(fill):
-    """Two steps called clf: the name is the same, the parameter is not."""
+def test_select_ignores_declared_names_of_known_estimators(fill):
+    """Two steps may have the same name and different parameters."""
     scaled = make_pipeline(StandardScaler(), SVC())
     archive = fill(
         past={"space": {"svc__C": [1.0]}, "trials": [({"svc__C": 1.0}, 0.5)], "estimator": scaled},
     )
-    today = Space.parse({"svc__degree": [2, 3]}, scaled).describe()
-    today["canonical"] = {"svc__C": "SVC.degree"}
-    assert reasons(archive.select(today)) == {"past": "no parameter in common"}
+    target = Space.parse({"svc__degree": [2, 3]}, scaled).describe()
+    target["canonical"] = {"svc__C": "SVC.degree"}
+    assert reasons(archive.select(target)) == {"past": "no parameter in common"}
 
 
-def test_one_predictor_in_common_is_enough(fill):
+def test_select_requires_one_common_predictor(fill):
     pipeline = make_pipeline(StandardScaler(), SVC())
     several = {"svc": [SVC(), LogisticRegression()], "svc__C": [1.0, 2.0]}
     trials = [({"svc": SVC(), "svc__C": 1.0}, 0.5)]
@@ -103,19 +107,24 @@ def test_one_predictor_in_common_is_enough(fill):
     assert reasons(archive.select(forest)) == {"past": "another estimator: LogisticRegression, SVC"}
 
 
-def test_no_space_asks_for_no_estimator(estimators):
+def test_select_without_space_uses_any_estimator(estimators):
     assert ids(estimators.select()) == [task.id for task in estimators]
 
 
-def test_no_success(fill):
-    archive = fill(failed={"trials": [({"C": 1.0}, float("nan"))]}, mixed={}, nothing={"trials": []})
+def test_select_excludes_tasks_without_success(fill):
+    archive = fill(
+        failed={"trials": [({"C": 1.0}, float("nan"))]}, mixed={}, nothing={"trials": []}
+    )
     for space in (None, Space.parse({"C": [1.0, 2.0]})):
         selection = archive.select(space)
         assert ids(selection) == ["mixed"]
-        assert reasons(selection) == {"failed": "no successful trial", "nothing": "no successful trial"}
+        assert reasons(selection) == {
+            "failed": "no successful trial",
+            "nothing": "no successful trial",
+        }
 
 
-def test_a_dict_that_is_no_description(archive):
+def test_select_refuses_dict_that_is_no_description(archive):
     with pytest.raises(ValueError, match=r"Space\.parse"):
         archive.select({"C": [1.0, 2.0]})
 
@@ -136,74 +145,86 @@ def rows(fill):
 
 
 @pytest.mark.parametrize("plain", [True, False])
-def test_shared_rows(rows, plain):
-    today = profile(*data(0))
-    selection = rows.select(profile=today.to_dict() if plain else today)
+def test_select_excludes_tasks_with_shared_rows(rows, plain):
+    target = profile(*data(0))
+    selection = rows.select(profile=target.to_dict() if plain else target)
     assert ids(selection) == ["other", "unknown"]
     assert reasons(selection) == {
-        "quarter": "shares rows with these data (about 100 %)",
-        "same": "shares rows with these data (about 100 %)",
-        "three_quarters": "shares rows with these data (about 75 %)",
+        "quarter": "shares about 100 % of its rows with these data",
+        "same": "shares about 100 % of its rows with these data",
+        "three_quarters": "shares about 75 % of its rows with these data",
     }
 
 
-def test_folds_do_not_learn_from_each_other(rows):
+def test_select_excludes_other_folds(rows):
     X, y = data(0)
     fold = np.arange(400) % 5 != 0
     selection = rows.select(profile=profile(X[fold], y[fold]))
     assert ids(selection) == ["other", "unknown"]
 
 
-def test_any_of_several_profiles_refuses(rows):
+def test_select_excludes_by_any_of_several_profiles(rows):
     selection = rows.select(profile=[profile(*data(3)), profile(*data(1)).to_dict()])
     assert list(reasons(selection)) == ["other"]
     assert ids(rows.select(profile=(profile(*data(3)),))) == [task.id for task in rows]
     assert ids(rows.select(profile=[])) == [task.id for task in rows]
 
 
-def test_threshold(rows):
-    today = profile(*data(0))
-    assert ids(rows.select(profile=today, overlap=0.8)) == ["other", "three_quarters", "unknown"]
+def test_select_excludes_at_threshold(rows):
+    target = profile(*data(0))
+    assert ids(rows.select(profile=target, overlap=0.8)) == ["other", "three_quarters", "unknown"]
     X, y = data(0)
     few = profile(np.vstack([X[:4], data(4, 396)[0]]), y)
-    assert "same" in reasons(rows.select(profile=few))  # 4 of 400 are the 1 % that is too much
+    assert "same" in reasons(rows.select(profile=few))  # 4 of 400 are 1 %, the threshold
     assert "same" not in reasons(rows.select(profile=few, overlap=0.011))
 
 
-def test_overlap_may_be_allowed(rows):
+def test_select_can_allow_overlap(rows):
     selection = rows.select(profile=profile(*data(0)), overlap="allow")
     assert ids(selection) == [task.id for task in rows]
     assert selection.excluded == ()
 
 
-def test_no_profile_today(rows):
+def test_select_without_profile_uses_all(rows):
     assert ids(rows.select()) == [task.id for task in rows]
 
 
-def test_the_archive_says_what_is_too_much(rows):
+def test_select_uses_overlap_of_archive(rows):
     X, y = data(0)
     one_row = profile(np.vstack([X[:1], data(4, 399)[0]]), y)
-    for overlap, heard in [("exclude", True), (0, False), (1.0, True), ("allow", True), (0.0025, False)]:
+    for overlap, is_used in [
+        ("exclude", True),
+        (0, False),
+        (1.0, True),
+        ("allow", True),
+        (0.0025, False),
+    ]:
         opened = Archive(rows.path, overlap=overlap)
-        assert ("same" in ids(opened.select(profile=one_row))) is heard
-    assert ids(Archive(rows.path, overlap="allow").select(profile=profile(X, y))) == [t.id for t in rows]
+        assert ("same" in ids(opened.select(profile=one_row))) is is_used
+    assert ids(Archive(rows.path, overlap="allow").select(profile=profile(X, y))) == [
+        t.id for t in rows
+    ]
     assert ids(Archive(rows.path, overlap=1).select(profile=profile(X, y))) == [
         "other",
         "three_quarters",
         "unknown",
     ]
-    refused = reasons(Archive(rows.path, overlap="allow").select(profile=profile(X, y), overlap="exclude"))
-    assert "same" in refused
+    excluded = reasons(
+        Archive(rows.path, overlap="allow").select(profile=profile(X, y), overlap="exclude")
+    )
+    assert "same" in excluded
 
 
 @pytest.mark.parametrize("overlap", ["yes", -0.1, 1.5, True, float("nan"), [1]])
-def test_wrong_overlap(archive, overlap):
-    with pytest.raises(ValueError, match=r"overlap must be 'exclude', 'allow' or a number in \[0, 1\]"):
+def test_select_refuses_invalid_overlap(archive, overlap):
+    with pytest.raises(
+        ValueError, match=r"overlap must be 'exclude', 'allow' or a number in \[0, 1\]"
+    ):
         archive.select(overlap=overlap)
 
 
-def test_of_a_search_that_was_continued_the_longest_counts(fill, make_task):
-    """Two stages of one search would count its trials twice."""
+def test_select_uses_longest_record_of_continued_search(fill, make_task):
+    """Otherwise its first trials would count twice."""
     short, long = [({"C": 1.0}, 0.9)], [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.8)]
     archive = fill(
         a={"trials": short},
@@ -211,55 +232,69 @@ def test_of_a_search_that_was_continued_the_longest_counts(fill, make_task):
         c={"trials": short, "resume": {"continues": ["b"]}},
         d={"trials": short, "resume": {"continues": "nonsense"}},
     )
-    assert reasons(archive.select()) == {"a": "continued in b", "c": "continues b, which has more trials"}
+    assert reasons(archive.select()) == {
+        "a": "continued in b",
+        "c": "continues b, which has more trials",
+    }
     assert ids(archive.select()) == ["b", "d"]
 
 
-STRANGE = [
+INVALID_PROFILES = [
     {},
     {"kind": "x", "n_rows": 3, "fingerprint": "no"},
     {"kind": "x", "n_rows": 1, "n_distinct": "many"},
-    {"kind": "x", "n_rows": 1, "fingerprint": [1], "n_distinct": 1, "meta_features": {"log_rows": "five"}},
+    {
+        "kind": "x",
+        "n_rows": 1,
+        "fingerprint": [1],
+        "n_distinct": 1,
+        "meta_features": {"log_rows": "five"},
+    },
 ]
 
 
-@pytest.mark.parametrize("strange", STRANGE)
-def test_a_profile_that_cannot_be_read_is_refused(fill, strange):
-    """Whose rows it saw nobody can tell; the others still speak."""
-    archive = fill(good={"profile": profile(*data(1))}, strange={"profile": strange})
+@pytest.mark.parametrize("invalid", INVALID_PROFILES)
+def test_select_excludes_unreadable_profile(fill, invalid):
+    """Its rows are unknown. The other tasks are used."""
+    archive = fill(good={"profile": profile(*data(1))}, invalid={"profile": invalid})
     selection = archive.select(profile=profile(*data(0)))
     assert ids(selection) == ["good"]
-    assert any(words in reasons(selection)["strange"] for words in ("cannot be read", "rows are not known"))
+    assert any(
+        text in reasons(selection)["invalid"] for text in ("cannot be read", "rows are unknown")
+    )
 
 
 class Opaque:
-    """Nothing tells one from another."""
+    """Objects that cannot be distinguished."""
 
 
-def test_rows_that_cannot_be_compared_are_refused(fill):
+def test_select_excludes_incomparable_rows(fill):
     opaque = profile([Opaque() for _ in range(20)])
     assert not len(opaque.fingerprint)
     archive = fill(known={"profile": profile(*data(1))}, opaque={"profile": opaque}, bare={})
     assert ids(archive.select(profile=profile(*data(0)))) == ["bare", "known"]
-    assert "not known" in reasons(archive.select(profile=profile(*data(0))))["opaque"]
+    assert "rows are unknown" in reasons(archive.select(profile=profile(*data(0))))["opaque"]
     assert ids(archive.select(profile=opaque)) == ["bare"]
 
 
-def test_the_data_around_count(fill):
-    """Two halves of one table share no row; what both were taken from tells that they belong together."""
+def test_select_compares_enclosing_data(fill):
+    """Two halves of one table share no row, but the table that encloses them."""
     X, y = data(0)
     halves = [profile(X[half], y[half], enclosing=[X]) for half in (slice(200), slice(200, 400))]
     alone = profile(X[:200], y[:200])
     archive = fill(half={"profile": halves[0]}, alone={"profile": alone})
     assert ids(archive.select(profile=profile(X[200:], y[200:]))) == ["alone"]
     assert ids(archive.select(profile=halves[1])) == []
-    # behind a scaler that differs from fold to fold
-    scaled = [profile(X[h] * f, y[h], enclosing=[X]) for h, f in ((slice(300), 2.0), (slice(100, 400), 3.0))]
+    # the same, behind a scaler that differs between folds
+    scaled = [
+        profile(X[h] * f, y[h], enclosing=[X])
+        for h, f in ((slice(300), 2.0), (slice(100, 400), 3.0))
+    ]
     archive = fill(scaled={"profile": scaled[0]})
     assert "scaled" in reasons(archive.select(profile=scaled[1]))
 
 
-def test_profiles_survive_the_record(rows):
+def test_record_keeps_fingerprint(rows):
     X, y = data(0)
     back = DatasetProfile.from_dict(rows["same"].profile)
     np.testing.assert_array_equal(back.fingerprint, profile(X, y).fingerprint)

@@ -1,4 +1,4 @@
-"""The starter archive: packed, read, beside the user's own, damaged, and never where it is not wanted."""
+"""The starter archive: packing, reading, its use by searches, and invalid files."""
 
 import json
 import warnings
@@ -13,9 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
+from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, Trial, profile, suggest
 from sktransfer.archive import RecordError, Starter
-from sktransfer.archive._starter import looks_standardized, pack
+from sktransfer.archive._starter import looks_standardized
 from sktransfer.space._estimator_tree import is_scaled
 
 SPACE = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 1e1)}
@@ -32,13 +33,14 @@ def prefixed(space, prefix="svc__"):
 
 
 def task_on(seed, scaled, best=1.0):
-    """A task about an SVC, whose scores say that `best` is the right C."""
+    """Make a task about an SVC. The best C is `best`."""
     estimator = make_pipeline(StandardScaler(), SVC()) if scaled else SVC()
     space = prefixed(SPACE) if scaled else SPACE
     configurations = Space.parse(space, estimator).sample(12, seed)
     name = "svc__C" if scaled else "C"
     trials = [
-        Trial.make(p, 1 - abs(np.log10(p[name] / best)) / 6, metrics={"f1": 0.5}) for p in configurations
+        Trial.make(p, 1 - abs(np.log10(p[name] / best)) / 6, metrics={"f1": 0.5})
+        for p in configurations
     ]
     form = "scaled" if scaled else "bare"
     return Task.from_trials(
@@ -48,7 +50,7 @@ def task_on(seed, scaled, best=1.0):
 
 @pytest.fixture
 def starter(tmp_path, monkeypatch):
-    """A starter archive of three data sets, both forms, and a tree."""
+    """A starter archive: an SVC on three data sets, scaled and not, and a tree."""
     folder = tmp_path / "starter"
     tree = DecisionTreeClassifier()
     trials = [({"max_depth": depth}, depth / 10) for depth in (1, 3)]
@@ -62,7 +64,7 @@ def starter(tmp_path, monkeypatch):
             id="set-0-DecisionTreeClassifier-bare",
         )
     )
-    pack(tasks, folder)
+    pack_starter(tasks, folder)
     monkeypatch.setenv("SKTRANSFER_STARTER", str(folder))
     return folder
 
@@ -74,18 +76,22 @@ def ids(tasks):
 # -- packing and reading -------------------------------------------------------------------------
 
 
-def test_what_is_packed_is_read(starter):
+def test_starter_returns_packed_tasks(starter):
     found = Starter(starter).tasks("SVC")
     assert Starter(starter).estimators == ["DecisionTreeClassifier", "SVC"]
-    assert ids(found) == [f"starter-SVC-set-{n}-{form}" for n in range(3) for form in ("bare", "scaled")]
+    assert ids(found) == [
+        f"starter-SVC-set-{n}-{form}" for n in range(3) for form in ("bare", "scaled")
+    ]
     original = task_on(0, scaled=False)
     assert found[0].space == original.space and found[0].metrics == original.metrics
     assert np.allclose(found[0].scores, original.scores, rtol=1e-4)
     for read, written in zip(found[0].trials, original.trials, strict=True):
-        assert read.params == pytest.approx(written.params, rel=1e-4) and read.metrics == {"f1": 0.5}
+        assert read.params == pytest.approx(written.params, rel=1e-4) and read.metrics == {
+            "f1": 0.5
+        }
 
 
-def test_failed_trials_and_all_kinds_of_values_survive(tmp_path):
+def test_starter_keeps_failed_trials_and_all_kinds_of_values(tmp_path):
     trials = [
         Trial.make({"a": 1, "b": None}, 0.5, std=0.1, fit_time=2.0),
         Trial.make({"a": 2.0, "b": (3, 4)}, float("nan")),
@@ -94,7 +100,7 @@ def test_failed_trials_and_all_kinds_of_values_survive(tmp_path):
     space = [{"a": [1, 2.0], "b": [None, (3, 4)]}, {"c": [True, False]}]
     task = Task.from_trials(space, trials, profile(*data(0)), estimator=None, id="x-A-bare")
     task.space["predictors"].append("A")
-    pack([task], tmp_path)
+    pack_starter([task], tmp_path)
     [read] = Starter(tmp_path).tasks("A")
     assert [trial.params for trial in read.trials] == [
         {"a": 1, "b": None},
@@ -106,51 +112,51 @@ def test_failed_trials_and_all_kinds_of_values_survive(tmp_path):
     assert read.trials[0] == trials[0] and read.trials[2] == trials[2]
 
 
-def test_a_profile_is_stored_once_and_holds_no_row(starter):
+def test_starter_stores_profile_once_without_rows(starter):
     profiles = joblib.load(starter / "profiles.joblib")["profiles"]
     assert sorted(profiles) == [f"classification/set-{n}" for n in range(3)]
     assert all("sample" not in json.loads(known) for known in profiles.values())
     assert "profile" not in str(joblib.load(starter / "SVC.joblib")["tasks"])
 
 
-def test_packing_again_replaces(starter):
-    pack([task_on(5, scaled=False)], starter)
+def test_pack_starter_replaces_files(starter):
+    pack_starter([task_on(5, scaled=False)], starter)
     assert Starter(starter).estimators == ["SVC"] and len(Starter(starter).tasks("SVC")) == 1
     assert not (starter / "DecisionTreeClassifier.joblib").exists()
 
 
-def test_other_trials_have_another_id(starter, tmp_path):
+def test_pack_starter_gives_other_trials_another_id(starter, tmp_path):
     before = Starter(starter).tasks("SVC", scaled=False)[0].id
-    pack([task_on(0, scaled=False, best=10.0)], tmp_path / "other")
+    pack_starter([task_on(0, scaled=False, best=10.0)], tmp_path / "other")
     [after] = Starter(tmp_path / "other").tasks("SVC")
     assert after.id != before and ids([after]) == ["starter-SVC-set-0-bare"]
 
 
-# -- who hears it --------------------------------------------------------------------------------
+# -- use by searches -----------------------------------------------------------------------------
 
 
-def test_auto_hears_it_and_a_path_does_not(starter, tmp_path):
-    space, today = Space.parse(SPACE, SVC()), profile(*data(9))
-    assert len(Archive().select(space, today).used) == 3
-    assert Archive(starter=False).select(space, today).used == ()
-    assert Archive(tmp_path / "own").select(space, today).used == ()
-    assert len(Archive(tmp_path / "own", starter=True).select(space, today).used) == 3
+def test_starter_is_used_by_default_archive_only(starter, tmp_path):
+    space, target = Space.parse(SPACE, SVC()), profile(*data(9))
+    assert len(Archive().select(space, target).used) == 3
+    assert Archive(starter=False).select(space, target).used == ()
+    assert Archive(tmp_path / "own").select(space, target).used == ()
+    assert len(Archive(tmp_path / "own", starter=True).select(space, target).used) == 3
     assert len(Archive()) == 0 and list(Archive()) == []
 
 
-def test_it_can_be_switched_off(starter, monkeypatch):
+def test_starter_can_be_switched_off(starter, monkeypatch):
     monkeypatch.setenv("SKTRANSFER_STARTER", "none")
     assert Archive().select(Space.parse(SPACE, SVC()), profile(*data(9))).used == ()
 
 
-def test_own_tasks_and_the_starters_speak_together(starter):
+def test_select_uses_own_and_starter_tasks(starter):
     own = task_on(7, scaled=False)
     Archive().append(own)
     tasks = Archive().select(Space.parse(SPACE, SVC()), profile(*data(9))).used
     assert tasks[0].id == own.id and len(tasks) == 4
 
 
-def test_a_task_of_it_can_be_looked_at(starter):
+def test_get_returns_starter_task(starter):
     first = Starter(starter).tasks("SVC")[0]
     assert Archive()[first.id] == first
     for id in (first.id + "0", "starter-Nothing-a-bare-0"):
@@ -160,45 +166,58 @@ def test_a_task_of_it_can_be_looked_at(starter):
         Archive(starter=False)[first.id]
 
 
-def test_equality_and_repr():
+def test_starter_is_part_of_equality_and_repr():
     assert Archive() == Archive() != Archive(starter=False)
     assert repr(Archive(starter=False)) == "Archive('auto', starter=False)"
 
 
-def test_the_first_fit_ever_learns_from_it(starter):
+def test_first_search_uses_starter(starter):
     X, y = data(9)
-    search = TransferSearchCV(SVC(), SPACE, n_iter=2, surrogate="warm-start", random_state=0).fit(X, y)
+    search = TransferSearchCV(SVC(), SPACE, n_iter=2, surrogate="warm-start", random_state=0).fit(
+        X, y
+    )
     assert len(search.source_tasks_) == 3
     assert all(origin.startswith("task starter-SVC-") for origin in search.cv_results_["origin"])
-    again = TransferSearchCV(SVC(), SPACE, n_iter=2, surrogate="warm-start", random_state=0, resume=True)
+    again = TransferSearchCV(
+        SVC(), SPACE, n_iter=2, surrogate="warm-start", random_state=0, resume=True
+    )
     assert again.fit(X, y).task_id_ == search.task_id_
     [found] = suggest(SVC(), SPACE, X, y, surrogate="warm-start", random_state=0)
     assert found.sources and found.sources[0][0].startswith("starter-SVC-")
 
 
-def test_parameters_are_matched_by_canonical_names(starter):
+def test_starter_parameters_are_matched_by_canonical_names(starter):
     X, y = data(9)
-    steps = [("numbers", ColumnTransformer([("scale", StandardScaler(), [0, 1, 2])])), ("clf", SVC())]
+    steps = [
+        ("numbers", ColumnTransformer([("scale", StandardScaler(), [0, 1, 2])])),
+        ("clf", SVC()),
+    ]
     space = prefixed(SPACE, "clf__")
-    search = TransferSearchCV(Pipeline(steps), space, n_iter=2, surrogate="warm-start", random_state=0)
+    search = TransferSearchCV(
+        Pipeline(steps), space, n_iter=2, surrogate="warm-start", random_state=0
+    )
     search.fit(X, y)
     used = [task["id"] for task in search.source_tasks_ if task["n_used"]]
     assert used and all("-scaled-" in id for id in used)
-    # The best configuration of the past is tried first, under today's name.
-    best = {trial.params["svc__C"] for task in Starter(starter).tasks("SVC", True) for trial in [task.best]}
+    # The best past configuration is tried first, under the target's name.
+    best = {
+        trial.params["svc__C"]
+        for task in Starter(starter).tasks("SVC", True)
+        for trial in [task.best]
+    }
     assert search.cv_results_["params"][0]["clf__C"] in best
 
 
-def test_what_it_was_made_of_is_refused(starter):
+def test_select_excludes_starter_task_of_same_data(starter):
     X, y = data(1)
     for rows in (slice(None), slice(0, 20)):
         selection = Archive().select(Space.parse(SPACE, SVC()), profile(X[rows], y[rows]))
         assert ids(selection.used) == ["starter-SVC-set-0-bare", "starter-SVC-set-2-bare"]
         [(refused, reason)] = selection.excluded
-        assert "set-1" in refused.id and "shares rows" in reason
+        assert "set-1" in refused.id and "of its rows with these data" in reason
 
 
-def test_an_unknown_estimator_has_no_past(starter):
+def test_starter_has_no_tasks_of_unknown_estimator(starter):
     class Own(SVC):
         pass
 
@@ -210,39 +229,41 @@ def test_an_unknown_estimator_has_no_past(starter):
 # -- scaled or not -------------------------------------------------------------------------------
 
 
-def test_those_are_heard_that_were_scaled_alike(starter):
+def test_starter_tasks_match_scaling(starter):
     X, y = data(9)
     scaled = make_pipeline(StandardScaler(), SVC())
     standard = StandardScaler().fit_transform(X)
     for estimator, space, seen, form in [
         (SVC(), SPACE, X, "bare"),
         (scaled, prefixed(SPACE), X, "scaled"),
-        (SVC(), SPACE, standard, "scaled"),  # somebody scaled them before
+        (SVC(), SPACE, standard, "scaled"),  # the data are scaled already
     ]:
         tasks = Archive().select(Space.parse(space, estimator), profile(seen, y)).used
         assert len(tasks) == 3 and all(f"-{form}-" in task.id for task in tasks)
 
 
-def test_both_are_heard_where_the_scaler_is_searched_for(starter):
+def test_starter_tasks_of_both_scalings_are_used_if_scaler_is_searched(starter):
     pipeline = Pipeline([("scale", StandardScaler()), ("svc", SVC())])
     space = {"scale": [StandardScaler(), "passthrough"], **prefixed(SPACE)}
     assert len(Archive().select(Space.parse(space, pipeline), profile(*data(9))).used) == 6
 
 
-def test_a_tree_behind_a_scaler_hears_the_bare_tree(starter):
+def test_starter_tasks_of_tree_ignore_scaling(starter):
     tree = make_pipeline(StandardScaler(), DecisionTreeClassifier())
     space = Space.parse({"decisiontreeclassifier__max_depth": [1, 2, 3]}, tree)
     assert len(Archive().select(space, profile(*data(9))).used) == 1
 
 
-def test_a_table_does_not_tell_whether_it_was_scaled():
+def test_scaling_is_unknown_without_estimator():
     assert is_scaled(Space.parse({"C": [1, 10]}).describe()) is None
 
 
-def test_standardized_data_are_known():
+def test_looks_standardized_recognizes_standardized_data():
     X, y = data(3)
     standard = StandardScaler().fit_transform(X)
-    assert looks_standardized(profile(standard, y)) and looks_standardized(profile(standard[::2], y[::2]))
+    assert looks_standardized(profile(standard, y)) and looks_standardized(
+        profile(standard[::2], y[::2])
+    )
     assert not looks_standardized(profile(X, y)) and not looks_standardized(profile(["a", "b"]))
 
 
@@ -257,7 +278,7 @@ def flip(file):
 
 @pytest.mark.parametrize("name", ["contents", "profiles", "SVC", "all"])
 @pytest.mark.parametrize("harm", ["deleted", "damaged", "empty"])
-def test_a_bad_starter_costs_one_warning(starter, name, harm):
+def test_invalid_starter_causes_one_warning(starter, name, harm):
     files = list(starter.iterdir()) if name == "all" else [starter / f"{name}.joblib"]
     for file in files:
         if harm == "deleted":
@@ -280,13 +301,13 @@ def test_a_bad_starter_costs_one_warning(starter, name, harm):
     assert np.isfinite(search.best_score_)
 
 
-def test_a_file_from_elsewhere_runs_no_code(starter):
+def test_starter_runs_no_code(starter):
     joblib.dump({"starter": 1, "tasks": [print]}, starter / "SVC.joblib")
     with pytest.raises(RecordError, match="pickle operation"):
         Starter(starter).tasks("SVC")
 
 
-def test_a_repaired_file_is_read_again(starter):
+def test_starter_reads_repaired_file(starter):
     content = (starter / "SVC.joblib").read_bytes()
     (starter / "SVC.joblib").write_bytes(b"")
     with pytest.raises(RecordError):

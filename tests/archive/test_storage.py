@@ -1,4 +1,4 @@
-"""On disk: where an archive is, records that are there as a whole or not at all, and each parsed once."""
+"""Storage: directories, atomic writes, many processes, and the cache of records."""
 
 import multiprocessing
 import os
@@ -10,22 +10,25 @@ from pathlib import Path
 import joblib
 import pytest
 
-from sktransfer.archive import Archive, _reader, _storage
+from sktransfer.archive import Archive, RecordError, _storage
+from sktransfer.archive._plain_pickle import dumps_plain
 
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes start quickly only by fork")
+needs_fork = pytest.mark.skipif(
+    not hasattr(os, "fork"), reason="processes start quickly only by fork"
+)
 
 
 def start(function, *arguments):
-    """Run `function` in a process of its own."""
+    """Run `function` in another process."""
     process = multiprocessing.get_context("fork").Process(target=function, args=arguments)
     process.start()
     return process
 
 
-# -- where it is ---------------------------------------------------------------------------------
+# -- directories ---------------------------------------------------------------------------------
 
 
-def test_auto_is_resolved_when_used(monkeypatch, tmp_path, make_task):
+def test_auto_path_is_resolved_when_used(monkeypatch, tmp_path, make_task):
     archive = Archive()
     monkeypatch.setenv("SKTRANSFER_ARCHIVE", str(tmp_path / "later"))
     id = archive.append(make_task())
@@ -44,7 +47,9 @@ def test_auto_is_resolved_when_used(monkeypatch, tmp_path, make_task):
     ],
 )
 @pytest.mark.parametrize("unset", [True, False])
-def test_user_data_directory(monkeypatch, tmp_path, platform, variable, value, expected, unset):
+def test_archive_directory_follows_platform(
+    monkeypatch, tmp_path, platform, variable, value, expected, unset
+):
     monkeypatch.setattr(sys, "platform", platform)
     monkeypatch.setattr(Path, "home", lambda: tmp_path)
     if unset:
@@ -58,27 +63,29 @@ def test_user_data_directory(monkeypatch, tmp_path, platform, variable, value, e
     assert found == Path(expected.format(tmp=tmp_path)) / "sktransfer" / "archive"
 
 
-def test_tilde(monkeypatch, tmp_path):
+def test_archive_directory_expands_tilde(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     assert _storage.archive_directory("~/past") == tmp_path / "past"
 
 
-def test_a_file_as_path(tmp_path, make_task):
+def test_archive_raises_if_path_is_file(tmp_path, make_task):
     file = tmp_path / "file"
     file.write_text("not a directory")
     archive = Archive(file)
     for use in (len, list, lambda a: a.append(make_task()), lambda a: a["x"], lambda a: a.select()):
-        with pytest.raises(NotADirectoryError, match=r"An archive is a directory.*give another path.*file"):
+        with pytest.raises(
+            NotADirectoryError, match=r"An archive is a directory.*Pass another path.*file"
+        ):
             use(archive)
     assert file.read_text() == "not a directory"
 
 
-# -- whole or not at all -------------------------------------------------------------------------
+# -- atomic writes -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()])
-def test_writer_stopped_before_the_rename(archive, make_task, monkeypatch, error):
+def test_append_stopped_before_rename_leaves_nothing(archive, make_task, monkeypatch, error):
     def stop(*_):
         assert [file.suffix for file in (archive.path / "tasks").iterdir()] == [".tmp"]
         raise error
@@ -98,8 +105,8 @@ def append_and_die(archive, task):
 
 
 @needs_fork
-def test_writer_killed_before_the_rename(archive, make_task):
-    """A process that ends at once cannot clean up; what it leaves does not count."""
+def test_append_killed_before_rename_leaves_no_record(archive, make_task):
+    """A killed process cannot clean up. Its temporary file is ignored."""
     process = start(append_and_die, archive, make_task(id="one"))
     process.join()
     assert process.exitcode == 9
@@ -111,7 +118,7 @@ def test_writer_killed_before_the_rename(archive, make_task):
     assert len(archive) == 1
 
 
-def test_data_are_safe_before_the_name_is_there(archive, make_task, monkeypatch):
+def test_append_syncs_before_rename(archive, make_task, monkeypatch):
     calls = []
     fsync, link = os.fsync, os.link
     monkeypatch.setattr(os, "fsync", lambda file: (calls.append("fsync"), fsync(file)))
@@ -122,14 +129,14 @@ def test_data_are_safe_before_the_name_is_there(archive, make_task, monkeypatch)
         assert calls == ["fsync", "link", "fsync"]  # the second for the directory
 
 
-def test_directory_that_cannot_be_written(archive, make_task, monkeypatch):
+def test_append_raises_if_directory_cannot_be_written(archive, make_task, monkeypatch):
     archive.append(make_task(id="one"))
 
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(PermissionError, match=r"cannot be written.*another path"):
+    with pytest.raises(PermissionError, match=r"cannot be written to.*another path"):
         archive.append(make_task(id="two"))
     monkeypatch.undo()
     assert [task.id for task in archive] == ["one"]
@@ -142,13 +149,13 @@ def append_all(archive, tasks, barrier):
 
 
 @needs_fork
-def test_many_writers_and_a_reader(archive, make_task):
+def test_archive_supports_many_writers_and_a_reader(archive, make_task):
     tasks = [make_task(trials=[({"C": 1.0}, n)] * 50) for n in range(100)]
     barrier = multiprocessing.get_context("fork").Barrier(4)
     writers = [start(append_all, archive, tasks[n::4], barrier) for n in range(4)]
     seen = set()
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # no moment at which a record is there and not whole
+        warnings.simplefilter("error")  # a record is never visible before it is complete
         while any(writer.is_alive() for writer in writers):
             seen.add(sum(len(task.trials) == 50 for task in archive))
             time.sleep(0.005)
@@ -157,56 +164,59 @@ def test_many_writers_and_a_reader(archive, make_task):
     assert list(archive) == sorted(tasks, key=lambda task: task.id)
 
 
-# -- memory of the process -----------------------------------------------------------------------
+# -- cache of records ----------------------------------------------------------------------------
 
 
 @pytest.fixture
 def reads(monkeypatch):
-    """Names of the files that were really read."""
+    """Names of the records that were read from disk."""
     names = []
-    read = _reader._read_plain
-    monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+    read = _storage.read_record
+    monkeypatch.setattr(_storage, "_cache", _storage._Cache())
 
-    def noted(path, facts):
+    def noted(path):
+        found = read(path)
         names.append(path.stem)
-        return read(path, facts)
+        return found
 
-    monkeypatch.setattr(_reader, "_read_plain", noted)
+    monkeypatch.setattr(_storage, "read_record", noted)
     return names
 
 
-def test_a_record_is_parsed_once(archive, make_task, reads):
+def test_record_is_parsed_once(archive, make_task, reads):
     for id in "abc":
         archive.append(make_task(id=id))
     assert list(archive) == list(Archive(str(archive.path)))
     assert reads == ["a", "b", "c"]
 
 
-def test_a_changed_file_is_parsed_again(archive, make_task, reads):
+def test_changed_record_is_parsed_again(archive, make_task, reads):
     archive.append(make_task(id="one"))
     file = archive.path / "tasks" / "one.joblib"
     before = archive["one"]
-    file.write_bytes(_storage.dump(joblib.load(file) | {"created": "2000-01-01T00:00:00+00:00"}))
+    file.write_bytes(dumps_plain(joblib.load(file) | {"created": "2000-01-01T00:00:00+00:00"}))
     os.utime(file, ns=(0, 0))
     assert archive["one"].created == "2000-01-01T00:00:00+00:00" != before.created
     assert reads == ["one", "one"]
 
 
-@pytest.mark.parametrize(("limit", "value"), [("CACHED_RECORDS", 2), ("CACHED_BYTES", 1500)])
-def test_the_memory_is_bounded(archive, make_task, reads, monkeypatch, limit, value):
-    monkeypatch.setattr(_reader, limit, value)
+@pytest.mark.parametrize(
+    ("limit", "value"), [("MAX_CACHED_RECORDS", 2), ("MAX_CACHED_BYTES", 1500)]
+)
+def test_cache_of_records_is_bounded(archive, make_task, reads, monkeypatch, limit, value):
+    monkeypatch.setattr(_storage, limit, value)
     for id in "abcde":
         archive.append(make_task(id=id))
     assert len(list(archive)) == 5
-    assert 1 <= len(_reader._cache.tasks) <= 2
-    assert _reader._cache.n_bytes == sum(key[1] for key in _reader._cache.tasks)
+    assert 1 <= len(_storage._cache.tasks) <= 2
+    assert _storage._cache.n_bytes == sum(key[1] for key in _storage._cache.tasks)
 
 
 # -- many writers --------------------------------------------------------------------------------
 
 
 def append_with_a_clock(archive, make_task, n, hours, barrier):
-    """Append `n` tasks, on a machine whose clock is some hours ahead or behind."""
+    """Append `n` tasks with a clock that is some hours ahead or behind."""
     from datetime import UTC, datetime, timedelta
 
     from sktransfer import task as task_module
@@ -223,10 +233,11 @@ def append_with_a_clock(archive, make_task, n, hours, barrier):
 
 
 @needs_fork
-def test_sixteen_writers_whose_clocks_disagree(archive, make_task):
+def test_archive_supports_writers_with_different_clocks(archive, make_task):
     barrier = multiprocessing.get_context("fork").Barrier(16)
     writers = [
-        start(append_with_a_clock, archive, make_task, 50, hours, barrier) for hours in range(-80, 80, 10)
+        start(append_with_a_clock, archive, make_task, 50, hours, barrier)
+        for hours in range(-80, 80, 10)
     ]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -238,3 +249,41 @@ def test_sixteen_writers_whose_clocks_disagree(archive, make_task):
     assert len({task.created[:13] for task in archive}) >= 16
     assert archive.verify() == []
     assert not [file for file in (archive.path / "tasks").iterdir() if file.suffix == ".tmp"]
+
+
+# -- bounded reading -----------------------------------------------------------------------------
+
+
+def test_read_bounded_returns_file_up_to_limit(tmp_path):
+    (tmp_path / "file").write_bytes(b"12345")
+    assert _storage.read_bounded(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(RecordError, match=r"file: it is larger than 0 MiB"):
+        _storage.read_bounded(tmp_path / "file", 4)
+
+
+def test_read_bounded_raises_for_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        _storage.read_bounded(tmp_path / "file", 5)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs links and pipes")
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink(__file__, path)])
+def test_read_bounded_refuses_what_is_not_a_regular_file(tmp_path, make):
+    make(tmp_path / "other")
+    with pytest.raises(RecordError, match="not a regular file"):
+        _storage.read_bounded(tmp_path / "other", 10**6)
+
+
+def test_read_bounded_notices_file_that_grows(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"1")
+    opened = Path.open
+
+    def grow(path, *mode):
+        path.write_bytes(b"12345")
+        return opened(path, *mode)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", lambda path, data: os.truncate(path, len(data)))
+        patch.setattr(Path, "open", grow)
+        with pytest.raises(RecordError, match="larger"):
+            _storage.read_bounded(tmp_path / "file", 4)

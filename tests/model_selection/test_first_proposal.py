@@ -10,7 +10,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile, suggest
-from sktransfer.archive import _index, _reader
+from sktransfer.archive import _index, _storage
 from sktransfer.dataset import _sketch
 from sktransfer.surrogates import DistBLR, DistGP
 
@@ -31,16 +31,18 @@ def archive(tmp_path, monkeypatch):
         logs = rng.uniform([-3, -4], [3, 1], (12, 2))
         scores = 0.9 - 0.05 * (logs[:, 0] - 1) ** 2 - 0.05 * (logs[:, 1] + 1) ** 2
         trials = [({"C": 10**c, "gamma": 10**g}, z) for (c, g), z in zip(logs, scores, strict=True)]
-        made.append(Task.from_trials(SPACE, trials, profile(*data(seed)), estimator=SVC(), id=f"t{seed}"))
+        made.append(
+            Task.from_trials(SPACE, trials, profile(*data(seed)), estimator=SVC(), id=f"t{seed}")
+        )
     return made
 
 
 @pytest.fixture
 def opened(monkeypatch):
     """Names of the records that were read from the disk since the list was cleared."""
-    names, read = [], _reader._read_plain
+    names, read = [], _storage.read_record
     monkeypatch.setattr(
-        _reader, "_read_plain", lambda path, facts: names.append(path.stem) or read(path, facts)
+        _storage, "read_record", lambda path: (read(path), names.append(path.stem))[0]
     )
     return names
 
@@ -48,9 +50,9 @@ def opened(monkeypatch):
 @pytest.fixture
 def new_process(monkeypatch, opened):
     def forget():
-        for cache in ("_known", "_written", "_settled", "_news"):
+        for cache in ("_known", "_written", "_settled", "_unsaved"):
             monkeypatch.setattr(_index, cache, {})
-        monkeypatch.setattr(_reader, "_cache", _reader._Cache())
+        monkeypatch.setattr(_storage, "_cache", _storage._Cache())
         opened.clear()
 
     forget()
@@ -103,7 +105,7 @@ def test_who_shares_rows_is_refused_all_the_same(archive, new_process, opened):
     new_process()
     fitted = search(archive, SURROGATES["dist-gp"], seed=2)
     assert heard(fitted) == ["t0", "t1", "t3", "t4"]
-    assert fitted.source_tasks_[-1]["excluded"] == "shares rows with these data (about 100 %)"
+    assert fitted.source_tasks_[-1]["excluded"] == "shares about 100 % of its rows with these data"
     assert "t2" in opened
 
 
@@ -145,7 +147,9 @@ def test_the_first_proposal_waits_for_no_second_thread(archive, monkeypatch):
 
     def noted(function):
         def call(*args, **keywords):
-            n_threads.extend(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+            n_threads.extend(
+                each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"
+            )
             return function(*args, **keywords)
 
         return call
@@ -154,5 +158,7 @@ def test_the_first_proposal_waits_for_no_second_thread(archive, monkeypatch):
     monkeypatch.setattr(TransferOptimizer, "_propose_one", noted(TransferOptimizer._propose_one))
     with threadpool_limits(2, user_api="blas"):
         search(archive, "auto")
-        assert {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"} == {2}
+        assert {
+            each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"
+        } == {2}
     assert set(n_threads) == {1}

@@ -30,7 +30,9 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork") or sys.platform == "darwin", reason="no forks, or unsafe ones")
+@pytest.mark.skipif(
+    not hasattr(os, "fork") or sys.platform == "darwin", reason="no forks, or unsafe ones"
+)
 def test_a_forked_child_searches_with_the_starter_archive(monkeypatch):
     """The starter archive is large enough for torch to want a second thread, which no child would have."""
     monkeypatch.delenv("SKTRANSFER_STARTER")

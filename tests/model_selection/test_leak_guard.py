@@ -42,7 +42,9 @@ def search(archive, **params):
 
 
 def nested(archive, data, n_folds=3):
-    return cross_val_score(search(archive), data, y, cv=KFold(n_folds, shuffle=True, random_state=0))
+    return cross_val_score(
+        search(archive), data, y, cv=KFold(n_folds, shuffle=True, random_state=0)
+    )
 
 
 @pytest.mark.parametrize("container", ["dense", "sparse", "frame", "list"])
@@ -65,7 +67,7 @@ def test_the_refusals_are_listed(tmp_path):
     second = search(tmp_path).fit(frame(X[:, ORDER]), y)
     [source] = second.source_tasks_
     assert source["id"] == first.task_id_
-    assert source["excluded"] == "shares rows with these data (about 100 %)"
+    assert source["excluded"] == "shares about 100 % of its rows with these data"
     third = search(Archive(tmp_path, overlap="allow")).fit(X, y)
     assert {source["excluded"] for source in third.source_tasks_} == {None}
 
@@ -74,7 +76,13 @@ def test_a_threshold(tmp_path):
     other = np.random.default_rng(5).normal(size=(60, 6))
     search(tmp_path).fit(X, y)
     half = np.vstack([X[:60], other])
-    for overlap, refused in [("exclude", True), (0.4, True), (0.6, False), (0.0, True), (1.0, False)]:
+    for overlap, refused in [
+        ("exclude", True),
+        (0.4, True),
+        (0.6, False),
+        (0.0, True),
+        (1.0, False),
+    ]:
         fitted = search(Archive(tmp_path, overlap=overlap, readonly=True), n_iter=1).fit(half, y)
         assert bool(fitted.source_tasks_[0]["excluded"]) is refused
 

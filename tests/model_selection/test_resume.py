@@ -53,7 +53,12 @@ class Counted(ClassifierMixin, BaseEstimator):
         return np.resize(self.classes_, len(X))
 
     def score(self, X, y):
-        return -((self.a - 0.3) ** 2) - 0.01 * np.log(self.b) ** 2 + 0.1 * (self.kind == "y") + X[0, 0] / 100
+        return (
+            -((self.a - 0.3) ** 2)
+            - 0.01 * np.log(self.b) ** 2
+            + 0.1 * (self.kind == "y")
+            + X[0, 0] / 100
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +96,9 @@ def assert_same(one, other):
 def quiet(made, *data, **params):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", message="(?s).*(fits failed|non-finite|support sample_weight)")
+        warnings.filterwarnings(
+            "ignore", message="(?s).*(fits failed|non-finite|support sample_weight)"
+        )
         return made.fit(*(data or (X, y)), **params)
 
 
@@ -104,7 +111,10 @@ CASES = {
     "failures": {"estimator": Counted(fails_above=0.6)},
     "error score": {"estimator": Counted(fails_above=0.6), "error_score": 0.0},
     "several metrics": {"scoring": ["accuracy", "f1_macro"], "refit": "f1_macro"},
-    "a function": {"scoring": lambda model, X, y: {"one": model.score(X, y), "two": 1}, "refit": "one"},
+    "a function": {
+        "scoring": lambda model, X, y: {"one": model.score(X, y), "two": 1},
+        "refit": "one",
+    },
     "refit": {"refit": True},
     "any seed": {"random_state": None},
     "a large grid": {"space": {"a": list(np.linspace(0, 1, 30))}},
@@ -176,7 +186,8 @@ def test_a_grid_needs_no_past(tmp_path):
     os.remove(tmp_path / "tasks" / f"{gone}.joblib")
     Counted.fits = 0
     assert_same(
-        quiet(search(tmp_path, n_iter=8, resume=True, **params)), quiet(search(None, n_iter=8, **params))
+        quiet(search(tmp_path, n_iter=8, resume=True, **params)),
+        quiet(search(None, n_iter=8, **params)),
     )
     assert Counted.fits == 3 * (3 + 8)
 
@@ -226,7 +237,9 @@ def test_slow_fits_after_fast_ones_are_on_disk_one_by_one(tmp_path):
     def look(model):
         if model.a >= 60:
             time.sleep(0.3)
-            seen.append(sum(len(task.trials) for task in Archive(tmp_path).journals.tasks()) - model.a)
+            seen.append(
+                sum(len(task.trials) for task in Archive(tmp_path).journals.tasks()) - model.a
+            )
 
     Counted.on_fit = look
     estimator = Counted(fails_above=100)
@@ -249,7 +262,9 @@ def test_with_a_smaller_budget_nothing_is_lost(tmp_path):
     Archive(tmp_path).remove(task.id)
     Counted.patience = None
     quiet(search(tmp_path, space=grid, n_iter=8, resume=True))
-    left = {trial.params["a"] for task in Archive(tmp_path).journals.tasks() for trial in task.trials}
+    left = {
+        trial.params["a"] for task in Archive(tmp_path).journals.tasks() for trial in task.trials
+    }
     left |= {trial.params["a"] for task in Archive(tmp_path) for trial in task.trials}
     assert left >= {trial.params["a"] for trial in task.trials}
 
@@ -319,7 +334,9 @@ def test_the_past_is_the_one_it_started_from(tmp_path):
 
 
 def test_records_hardly_grow_with_the_archive():
-    tasks = [Task.from_trials({"a": [1, 2]}, [({"a": 1}, 0.5)], id=f"task {n:05d}") for n in range(5000)]
+    tasks = [
+        Task.from_trials({"a": [1, 2]}, [({"a": 1}, 0.5)], id=f"task {n:05d}") for n in range(5000)
+    ]
     assert len(str(_resume_key.past_task_facts(tasks))) < 9 * len(tasks)
     assert len(str(_resume_key.past_task_facts(tasks[:100]))) > 1000
 
@@ -373,7 +390,11 @@ def test_other_data_or_another_estimator_is_another_search(tmp_path):
     quiet(search(tmp_path, n_iter=2))
     changed = X.copy()
     changed[7, 2] += 1e-9
-    for data, estimator in [((changed, y), Counted()), ((X, 2 - y), Counted()), ((X, y), Counted(b=2.0))]:
+    for data, estimator in [
+        ((changed, y), Counted()),
+        ((X, 2 - y), Counted()),
+        ((X, y), Counted(b=2.0)),
+    ]:
         Counted.fits = 0
         with pytest.warns(UserWarning, match=r"differs in the (data|target|estimator)\.$"):
             search(tmp_path, n_iter=2, resume=True, estimator=estimator).fit(*data)
@@ -499,7 +520,9 @@ def test_a_directory_that_is_removed_while_running(tmp_path):
     Counted.on_fit = lambda model: Counted.fits == 9 and shutil.rmtree(tmp_path / "past")
     made = warned(search(tmp_path / "past"), NOTED)
     assert_same(made, quiet(search(None)))
-    assert len(Archive(tmp_path / "past")[made.task_id_].trials) == 7  # the record is made all the same
+    assert (
+        len(Archive(tmp_path / "past")[made.task_id_].trials) == 7
+    )  # the record is made all the same
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
@@ -521,7 +544,7 @@ def test_a_readonly_archive_can_be_resumed_from(tmp_path):
 @pytest.fixture
 def small_files(monkeypatch):
     """As if a few hundred numbers were as many as a file may hold."""
-    monkeypatch.setattr("sktransfer.archive._reader.MAX_NUMBERS", 400)
+    monkeypatch.setattr("sktransfer.archive._plain_pickle.MAX_NUMBERS", 400)
     monkeypatch.setattr("sktransfer.archive._journal.MAX_VALUES", 1600)
 
 
@@ -594,15 +617,24 @@ EDITED = {
         {"scoring": scorer("def score(model, X, y): return model.a - 5")},
     ],
     "a function it calls": [
-        {"scoring": scorer(f"def half(a): return a / {n}\ndef score(model, X, y): return half(model.a)")}
+        {
+            "scoring": scorer(
+                f"def half(a): return a / {n}\ndef score(model, X, y): return half(model.a)"
+            )
+        }
         for n in (2, 3)
     ],
-    "a metric": [{"scoring": make_scorer(scorer(f"def score(y, p): return {n} * len(y)"))} for n in (1, 2)],
+    "a metric": [
+        {"scoring": make_scorer(scorer(f"def score(y, p): return {n} * len(y)"))} for n in (1, 2)
+    ],
     "a lambda": [{"scoring": lambda m, X, y: m.a + 5}, {"scoring": lambda m, X, y: m.a + 9}],
     "a closure": [{"scoring": raised(5)}, {"scoring": raised(9)}],
-    "a value": [{"space": {"a": [Hidden(a), Hidden(0.7)], "b": loguniform(1, 2)}} for a in (0.1, 0.2)],
+    "a value": [
+        {"space": {"a": [Hidden(a), Hidden(0.7)], "b": loguniform(1, 2)}} for a in (0.1, 0.2)
+    ],
     "a class": [
-        {"estimator": type("Made", (Counted,), {"score": f})()} for f in (lambda *_: 1, lambda *_: 2)
+        {"estimator": type("Made", (Counted,), {"score": f})()}
+        for f in (lambda *_: 1, lambda *_: 2)
     ],
 }
 
@@ -615,10 +647,14 @@ def test_what_was_edited_is_another_search(tmp_path, case):
     counted[0].fits = 0
     same = quiet(search(tmp_path, resume=True, **one))
     assert counted[0].fits == 0
-    with pytest.warns(UserWarning, match="starts from the beginning.*differs in the (scoring|space|estimator)"):
+    with pytest.warns(
+        UserWarning, match="starts from the beginning.*differs in the (scoring|space|estimator)"
+    ):
         edited = search(tmp_path, resume=True, **other).fit(X, y)
     assert counted[1].fits == 3 * 7
-    assert not np.array_equal(same.cv_results_["mean_test_score"], edited.cv_results_["mean_test_score"])
+    assert not np.array_equal(
+        same.cv_results_["mean_test_score"], edited.cv_results_["mean_test_score"]
+    )
 
 
 def test_without_its_meta_model_it_says_that_others_are_tried(tmp_path):

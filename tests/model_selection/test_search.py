@@ -84,18 +84,27 @@ class Picky(ClassifierMixin, BaseEstimator):
     "grid",
     [
         {"C": [0.1, 1, 10], "kernel": ["rbf", "linear"]},
-        [{"kernel": ["rbf"], "gamma": np.logspace(-2, 0, 3)}, {"kernel": ["poly"], "degree": [2, 3]}],
+        [
+            {"kernel": ["rbf"], "gamma": np.logspace(-2, 0, 3)},
+            {"kernel": ["poly"], "degree": [2, 3]},
+        ],
     ],
 )
 def test_the_whole_grid_is_what_grid_search_does(grid, scoring):
-    options = dict(cv=3, scoring=scoring, refit="accuracy" if scoring else True, return_train_score=True)
+    options = dict(
+        cv=3, scoring=scoring, refit="accuracy" if scoring else True, return_train_score=True
+    )
     ours = TransferSearchCV(SVC(), grid, **options).fit(X, y)
     theirs = GridSearchCV(SVC(), grid, **options).fit(X, y)
     assert list(ours.cv_results_["params"]) == list(theirs.cv_results_["params"])
     for key, values in theirs.cv_results_.items():
         if "time" not in key and key != "params":
             np.testing.assert_array_equal(ours.cv_results_[key], values, err_msg=key)
-    assert set(ours.cv_results_) - set(theirs.cv_results_) == {"origin", "predicted_mean", "predicted_std"}
+    assert set(ours.cv_results_) - set(theirs.cv_results_) == {
+        "origin",
+        "predicted_mean",
+        "predicted_std",
+    }
     assert set(ours.cv_results_["origin"]) == {"grid"}
     assert ours.best_params_ == theirs.best_params_
     assert ours.best_score_ == theirs.best_score_
@@ -105,7 +114,9 @@ def test_the_whole_grid_is_what_grid_search_does(grid, scoring):
 def test_fitted_attributes_are_those_of_grid_search():
     ours = search().fit(X, y)
     theirs = GridSearchCV(SVC(), {"C": [1]}).fit(X, y)
-    assert {name for name in vars(theirs) if name.endswith("_")} <= {n for n in vars(ours) if n.endswith("_")}
+    assert {name for name in vars(theirs) if name.endswith("_")} <= {
+        n for n in vars(ours) if n.endswith("_")
+    }
     assert ours.score(X, y) > 0.9
     assert ours.n_features_in_ == 4
     assert list(ours.classes_) == [0, 1, 2]
@@ -125,7 +136,9 @@ def test_a_wrapped_classifier_is_a_classifier():
 def test_inside_a_pipeline_and_around_one():
     inner = make_pipeline(StandardScaler(), search())
     assert inner.fit(X, y).score(X, y) > 0.9
-    outer = search({"svc__C": loguniform(1e-2, 1e2)}, estimator=make_pipeline(StandardScaler(), SVC()))
+    outer = search(
+        {"svc__C": loguniform(1e-2, 1e2)}, estimator=make_pipeline(StandardScaler(), SVC())
+    )
     assert outer.fit(X, y).score(X, y) > 0.9
 
 
@@ -234,9 +247,9 @@ def test_timeout():
     space = {"a": uniform(0, 0.4)}
     fitted = search(space, estimator=Slow(), n_iter=500, timeout=0.6, cv=2).fit(X, y)
     assert 1 <= len(scores(fitted)) < 30
-    grid = search({"a": list(np.linspace(0, 0.4, 100))}, estimator=Slow(), n_iter=500, timeout=0.4, cv=2).fit(
-        X, y
-    )
+    grid = search(
+        {"a": list(np.linspace(0, 0.4, 100))}, estimator=Slow(), n_iter=500, timeout=0.4, cv=2
+    ).fit(X, y)
     assert 1 <= len(scores(grid)) < 30
     assert set(grid.cv_results_["origin"]) == {"grid"}
 
@@ -244,7 +257,9 @@ def test_timeout():
 @pytest.mark.parametrize("refit", ["neg", lambda results: 2, False])
 def test_several_metrics(refit):
     metrics = {"neg": "neg_log_loss", "acc": "accuracy"}
-    fitted = search(estimator=SVC(probability=True), scoring=metrics, refit=refit, n_iter=5, cv=2).fit(X, y)
+    fitted = search(
+        estimator=SVC(probability=True), scoring=metrics, refit=refit, n_iter=5, cv=2
+    ).fit(X, y)
     assert {"mean_test_neg", "mean_test_acc"} <= set(fitted.cv_results_)
     if refit == "neg":
         assert fitted.best_score_ == fitted.cv_results_["mean_test_neg"].max()
@@ -277,9 +292,9 @@ def test_a_large_grid_is_searched_without_repetition():
 def test_failed_candidates_are_recorded_and_the_search_goes_on(batch_size):
     space = {"a": uniform(0, 1)}
     with pytest.warns(FitFailedWarning):
-        fitted = search(space, estimator=Picky(), n_iter=15, cv=2, batch_size=batch_size, surrogate="gp").fit(
-            X, y
-        )
+        fitted = search(
+            space, estimator=Picky(), n_iter=15, cv=2, batch_size=batch_size, surrogate="gp"
+        ).fit(X, y)
     values, params = scores(fitted), fitted.cv_results_["params"]
     assert len(values) == 15
     np.testing.assert_array_equal(np.isnan(values), [p["a"] > 0.5 for p in params])
@@ -289,7 +304,10 @@ def test_failed_candidates_are_recorded_and_the_search_goes_on(batch_size):
     )
     assert fitted.best_params_["a"] == pytest.approx(0.3, abs=0.05)
     assert len({p["a"] for p in params}) == 15
-    assert fitted.cv_results_["rank_test_score"][np.isnan(values)].min() > (~np.isnan(values)).sum() - 1
+    assert (
+        fitted.cv_results_["rank_test_score"][np.isnan(values)].min()
+        > (~np.isnan(values)).sum() - 1
+    )
 
 
 def test_the_last_candidates_may_fail():
@@ -324,7 +342,9 @@ def test_one_warning_of_a_fold_that_always_fails():
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = search({"a": uniform(0, 0.5)}, estimator=NeedsFirst(), n_iter=6, cv=KFold(3), refit=False)
+        made = search(
+            {"a": uniform(0, 0.5)}, estimator=NeedsFirst(), n_iter=6, cv=KFold(3), refit=False
+        )
         made.fit(X, y)
     [warning] = [str(w.message) for w in caught if issubclass(w.category, FitFailedWarning)]
     assert "6 fits failed out of a total of 18" in warning
@@ -397,7 +417,9 @@ def test_scores_that_are_not_finite_are_warned_of_without_a_failed_fit():
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = search({"a": uniform(0, 1)}, estimator=Picky(fails_above=2), scoring=sometimes_nan, cv=2)
+        made = search(
+            {"a": uniform(0, 1)}, estimator=Picky(fails_above=2), scoring=sometimes_nan, cv=2
+        )
         fitted = made.fit(X, y)
     assert np.isnan(scores(fitted)).any()
     assert sum("non-finite" in str(w.message) for w in caught) == 1
@@ -576,9 +598,9 @@ def test_fit_twice_gives_the_same_result(tmp_path):
 
 
 def test_another_estimator_has_no_say(tmp_path):
-    search({"max_depth": randint(1, 5)}, estimator=DecisionTreeClassifier(), archive=tmp_path, n_iter=4).fit(
-        X, y
-    )
+    search(
+        {"max_depth": randint(1, 5)}, estimator=DecisionTreeClassifier(), archive=tmp_path, n_iter=4
+    ).fit(X, y)
     fitted = search(archive=tmp_path).fit(*load_wine(return_X_y=True))
     assert "another estimator" in fitted.source_tasks_[0]["excluded"]
 
@@ -611,9 +633,13 @@ def watched_cross_validation(archive, outer, scaled=False):
             seen.append(self.source_tasks_)
             return self
 
-    watched = Watched(SVC(), SPACE, n_iter=5, archive=archive, surrogate="warm-start", random_state=0)
+    watched = Watched(
+        SVC(), SPACE, n_iter=5, archive=archive, surrogate="warm-start", random_state=0
+    )
     model = make_pipeline(StandardScaler(), watched) if scaled else watched
-    return cross_val_score(model, *NO_ROW_TWICE, cv=KFold(outer, shuffle=True, random_state=0)), seen
+    return cross_val_score(
+        model, *NO_ROW_TWICE, cv=KFold(outer, shuffle=True, random_state=0)
+    ), seen
 
 
 @pytest.mark.parametrize("scaled", [False, True])
@@ -634,13 +660,21 @@ def test_without_the_guard_folds_would_learn_from_each_other(tmp_path, monkeypat
     """The control: the test above sees what it is there to see."""
     select = Archive.select
     monkeypatch.setattr(
-        Archive, "select", lambda self, space, profile: select(self, space, profile, overlap="allow")
+        Archive,
+        "select",
+        lambda self, space, profile: select(self, space, profile, overlap="allow"),
     )
     _, seen = watched_cross_validation(tmp_path, 3)
-    assert [sum(source["n_used"] for source in sources) > 0 for sources in seen] == [False, True, True]
+    assert [sum(source["n_used"] for source in sources) > 0 for sources in seen] == [
+        False,
+        True,
+        True,
+    ]
 
 
-def test_without_the_view_of_the_outer_folds_two_halves_would_learn_from_each_other(tmp_path, monkeypatch):
+def test_without_the_view_of_the_outer_folds_two_halves_would_learn_from_each_other(
+    tmp_path, monkeypatch
+):
     """The control for two folds."""
     monkeypatch.setattr("sktransfer.model_selection._history.enclosing_data", list)
     _, seen = watched_cross_validation(tmp_path, 2)
@@ -660,7 +694,9 @@ def test_calibration_and_a_search_around_are_guarded_too(tmp_path):
     for fitted in CalibratedClassifierCV(inner, cv=KFold(2)).fit(*data).calibrated_classifiers_:
         assert all(source["n_used"] == 0 for source in fitted.estimator.source_tasks_)
     inner = search(n_iter=4, archive=tmp_path / "searched")
-    outer = GridSearchCV(make_pipeline(StandardScaler(), inner), {"standardscaler__with_std": [True]}, cv=3)
+    outer = GridSearchCV(
+        make_pipeline(StandardScaler(), inner), {"standardscaler__with_std": [True]}, cv=3
+    )
     outer.fit(*data)
     assert len(Archive(tmp_path / "searched")) == 4
     assert all(source["n_used"] == 0 for source in outer.best_estimator_[-1].source_tasks_)
@@ -695,7 +731,9 @@ def test_an_interrupted_search_keeps_its_trials(tmp_path):
             return super().fit(X, y)
 
     with pytest.raises(KeyboardInterrupt):
-        search({"a": uniform(0, 0.5)}, estimator=Interrupted(), archive=tmp_path, cv=2, n_iter=9).fit(X, y)
+        search(
+            {"a": uniform(0, 0.5)}, estimator=Interrupted(), archive=tmp_path, cv=2, n_iter=9
+        ).fit(X, y)
     [task] = Archive(tmp_path)
     assert not task.complete
     assert len(task.trials) == 4
@@ -748,7 +786,9 @@ def test_damaged_records_and_journals_cost_a_warning_and_no_search(tmp_path):
                 warnings.simplefilter("ignore")
                 made = search(archive=Archive(tmp_path, readonly=True), n_iter=2, cv=2, resume=True)
                 made.set_params(surrogate="warm-start", refit=False).fit(X, y)
-                read = {trial.score for each in Archive(tmp_path).select().used for trial in each.trials}
+                read = {
+                    trial.score for each in Archive(tmp_path).select().used for trial in each.trials
+                }
             assert np.isfinite(scores(made)).all()
             assert read <= {trial.score for trial in task.trials}
         file.write_bytes(sound)
@@ -795,7 +835,10 @@ def test_a_whole_grid_needs_no_torch():
 def test_text(tmp_path):
     texts, labels = ["good nice", "bad awful", "nice one", "awful thing"] * 6, [0, 1, 0, 1] * 6
     pipe = make_pipeline(CountVectorizer(), MultinomialNB())
-    space = {"multinomialnb__alpha": loguniform(1e-3, 10), "countvectorizer__ngram_range": [(1, 1), (1, 2)]}
+    space = {
+        "multinomialnb__alpha": loguniform(1e-3, 10),
+        "countvectorizer__ngram_range": [(1, 1), (1, 2)],
+    }
     fitted = search(space, estimator=pipe, archive=tmp_path, n_iter=5, cv=3).fit(texts, labels)
     assert fitted.predict(["nice good"]).tolist() == [0]
     assert len(Archive(tmp_path)) == 1
@@ -842,7 +885,8 @@ def test_data_of_all_kinds(kind, tmp_path):
 # -- scikit-learn 1.9: callbacks -------------------------------------------------------------------
 
 callbacks = pytest.mark.skipif(
-    parse_version(sklearn.__version__) < parse_version("1.9"), reason="callbacks came with scikit-learn 1.9"
+    parse_version(sklearn.__version__) < parse_version("1.9"),
+    reason="callbacks came with scikit-learn 1.9",
 )
 
 
@@ -898,14 +942,19 @@ def test_a_stop_signal_is_honoured():
 
 def test_imbalanced_regression_and_tiny_data():
     Xr, yr = make_regression(30, 3, random_state=0)
-    assert search({"alpha": loguniform(1e-3, 1e3)}, estimator=Ridge(), cv=3).fit(Xr, yr).best_score_ > 0.5
+    assert (
+        search({"alpha": loguniform(1e-3, 1e3)}, estimator=Ridge(), cv=3).fit(Xr, yr).best_score_
+        > 0.5
+    )
     Xc, yc = make_classification(12, 4, weights=[0.7], random_state=0)
     assert np.isfinite(search(cv=2, n_iter=4).fit(Xc, yc).best_score_)
 
 
 def test_verbose_says_what_the_search_rests_on(tmp_path, capsys):
     def said(**options):
-        search = TransferSearchCV(SVC(), {"C": loguniform(0.1, 10)}, n_iter=2, cv=2, verbose=1, **options)
+        search = TransferSearchCV(
+            SVC(), {"C": loguniform(0.1, 10)}, n_iter=2, cv=2, verbose=1, **options
+        )
         search.fit(*make_classification(40, random_state=len(list(tmp_path.rglob("*.joblib")))))
         return capsys.readouterr().out
 
@@ -941,7 +990,9 @@ def test_a_scorer_whose_metrics_are_numbers(tmp_path):
     def per_class(estimator, X, y):
         return {1: 0.5, 2: estimator.a}
 
-    made = search({"a": uniform(0, 0.5)}, estimator=Picky(), scoring=per_class, refit=False, n_iter=3, cv=2)
+    made = search(
+        {"a": uniform(0, 0.5)}, estimator=Picky(), scoring=per_class, refit=False, n_iter=3, cv=2
+    )
     fitted = made.set_params(archive=tmp_path).fit(X, y)
     assert "mean_test_2" in fitted.cv_results_
     assert len(Archive(tmp_path)) == 1

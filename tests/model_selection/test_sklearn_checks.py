@@ -45,7 +45,13 @@ def test_checks_hold_when_the_search_is_sequential(surrogate):
 
     space = {"C": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]}
     search = TransferSearchCV(
-        LogisticRegression(), space, n_iter=5, cv=2, surrogate=surrogate, archive=None, random_state=0
+        LogisticRegression(),
+        space,
+        n_iter=5,
+        cv=2,
+        surrogate=surrogate,
+        archive=None,
+        random_state=0,
     )
     grid = next(grid for grid, _ in TWINS if isinstance(grid.estimator, LogisticRegression))
     check_estimator(search, expected_failed_checks=_get_expected_failed_checks(grid))

@@ -27,7 +27,9 @@ def fill(archive, n=5):
         logs = rng.uniform([-3, -4], [3, 1], (12, 2))
         scores = 0.9 - 0.05 * (logs[:, 0] - 1) ** 2 - 0.05 * (logs[:, 1] + 1) ** 2
         trials = [({"C": 10**c, "gamma": 10**g}, z) for (c, g), z in zip(logs, scores, strict=True)]
-        archive.append(Task.from_trials(SPACE, trials, profile(*data(seed)), estimator=SVC(), id=f"t{seed}"))
+        archive.append(
+            Task.from_trials(SPACE, trials, profile(*data(seed)), estimator=SVC(), id=f"t{seed}")
+        )
 
 
 @pytest.fixture
@@ -46,7 +48,9 @@ def near_the_best(params):
 
 
 def test_without_an_evaluation(archive):
-    found = suggest(SVC(), SPACE, *data(99), n=3, archive=archive, surrogate=quick(), random_state=0)
+    found = suggest(
+        SVC(), SPACE, *data(99), n=3, archive=archive, surrogate=quick(), random_state=0
+    )
     assert len(found) == 3
     assert near_the_best(found[0].params)
     assert found[0].mean == pytest.approx(0.8, abs=0.25)
@@ -96,7 +100,9 @@ def test_a_default_is_suggested_once(n):
 
 
 def test_on_a_fitted_search(archive):
-    search = TransferSearchCV(SVC(), SPACE, n_iter=3, archive=archive, surrogate=quick(), random_state=0)
+    search = TransferSearchCV(
+        SVC(), SPACE, n_iter=3, archive=archive, surrogate=quick(), random_state=0
+    )
     with pytest.raises(NotFittedError):
         search.suggest(*data(99))
     search.fit(*data(98))
@@ -106,20 +112,26 @@ def test_on_a_fitted_search(archive):
 
 
 def test_a_search_without_an_archive_suggests_from_its_own_trials():
-    search = TransferSearchCV(SVC(), SPACE, n_iter=6, archive=None, surrogate=quick(), random_state=0)
+    search = TransferSearchCV(
+        SVC(), SPACE, n_iter=6, archive=None, surrogate=quick(), random_state=0
+    )
     [found] = search.fit(*data(98)).suggest(*data(99))
     assert len(found.sources) == 1
     assert set(found.params) == {"C", "gamma"}
 
 
 def test_later_suggestions_are_as_uncertain_as_the_first(archive):
-    found = suggest(SVC(), SPACE, *data(99), n=4, archive=archive, surrogate=quick(), random_state=0)
+    found = suggest(
+        SVC(), SPACE, *data(99), n=4, archive=archive, surrogate=quick(), random_state=0
+    )
     assert [each.mean for each in found] == sorted((each.mean for each in found), reverse=True)
     assert min(each.std for each in found) > 0.3 * max(each.std for each in found)
 
 
 def test_a_method_that_knows_nothing_of_new_data_says_so(archive):
-    [found] = suggest(SVC(), SPACE, *data(99), archive=archive, surrogate="multi-gp", random_state=0)
+    [found] = suggest(
+        SVC(), SPACE, *data(99), archive=archive, surrogate="multi-gp", random_state=0
+    )
     assert found.note == "no similar past task: the defaults"
 
 
@@ -130,7 +142,9 @@ def test_at_least_one(n):
 
 
 def test_its_own_data_are_refused_without_an_archive_too():
-    search = TransferSearchCV(SVC(), SPACE, n_iter=3, archive=None, surrogate=quick(), random_state=0)
+    search = TransferSearchCV(
+        SVC(), SPACE, n_iter=3, archive=None, surrogate=quick(), random_state=0
+    )
     [found] = search.fit(*data(98)).suggest(*data(98))
     assert found.sources == ()
 
@@ -161,7 +175,9 @@ def trainings(monkeypatch):
 
 def ask(archive, seed=99, **params):
     surrogate = quick().set_params(**params)
-    [found] = suggest(SVC(), SPACE, *data(seed), archive=archive, surrogate=surrogate, random_state=0)
+    [found] = suggest(
+        SVC(), SPACE, *data(seed), archive=archive, surrogate=surrogate, random_state=0
+    )
     return found
 
 
@@ -191,17 +207,19 @@ def test_a_new_task_trains_on(archive, trainings):
 def test_the_search_uses_the_kept_model_too(archive, trainings):
     kept = Archive(archive.path)
     for seed in (97, 98):
-        search = TransferSearchCV(SVC(), SPACE, n_iter=2, archive=kept, surrogate=quick(), random_state=0)
+        search = TransferSearchCV(
+            SVC(), SPACE, n_iter=2, archive=kept, surrogate=quick(), random_state=0
+        )
         search.fit(*data(seed))
         assert search.cv_results_["origin"][0] == "model"
         assert np.isfinite(search.cv_results_["predicted_mean"][0])
-        (kept._tasks_directory() / f"{search.task_id_}.joblib").unlink()
+        (kept._directory() / "tasks" / f"{search.task_id_}.joblib").unlink()
     assert trainings == [False]
 
 
 def test_a_spoilt_model_is_trained_anew(archive, trainings):
     ask(archive)
-    [file] = (archive._tasks_directory().parent / "models").glob("*.npz")
+    [file] = (archive._directory() / "models").glob("*.npz")
     file.write_bytes(file.read_bytes()[:200])
     ask(archive)
     assert trainings == [False, False]
@@ -219,10 +237,16 @@ def test_a_model_that_does_not_fit_is_trained_anew(archive, trainings, monkeypat
 def test_what_a_task_was_compared_by_is_said(archive):
     X = ["good words", "bad words"] * 20
     texts = Task.from_trials(
-        SPACE, [({"C": 1.0, "gamma": 0.1}, 0.9)], profile(X, [0, 1] * 20), estimator=SVC(), id="text"
+        SPACE,
+        [({"C": 1.0, "gamma": 0.1}, 0.9)],
+        profile(X, [0, 1] * 20),
+        estimator=SVC(),
+        id="text",
     )
     archive.append(texts)
-    search = TransferSearchCV(SVC(), SPACE, n_iter=1, archive=archive, surrogate=quick(), random_state=0)
+    search = TransferSearchCV(
+        SVC(), SPACE, n_iter=1, archive=archive, surrogate=quick(), random_state=0
+    )
     rows = {row["id"]: row for row in search.fit(*data(98)).source_tasks_}
     assert rows["t0"]["basis"] == "its sketch"
     assert rows["text"]["basis"].startswith("sizes and labels alone: X is text")

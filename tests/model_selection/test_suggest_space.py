@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
+from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, profile, suggest_space
-from sktransfer.archive._starter import pack
 from sktransfer.model_selection._suggest_space import _serves
 
 BRANCHES = [
@@ -76,7 +76,7 @@ def task_of(seed, scaled):
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("starter")
-    pack([task_of(seed, scaled) for seed in range(4) for scaled in (False, True)], folder)
+    pack_starter([task_of(seed, scaled) for seed in range(4) for scaled in (False, True)], folder)
     return folder
 
 
@@ -92,7 +92,10 @@ def test_ranges_hold_what_was_good_and_little_else():
     assert sorted(space) == ["C", "coef0", "degree", "gamma"]
     (c_low, c_high), (g_low, g_high) = space["C"].support(), space["gamma"].support()
     assert 1e-4 < c_low < 0.3 and 3 < c_high < 1e4 and g_low < 1e-4 < g_high < 1
-    assert space["C"].dist.name in ("loguniform", "reciprocal") and space["coef0"].dist.name == "uniform"
+    assert (
+        space["C"].dist.name in ("loguniform", "reciprocal")
+        and space["coef0"].dist.name == "uniform"
+    )
     low, high = space["coef0"].support()
     assert 0 <= low < 0.45 and 0.55 < high <= 1 and low == round(low, 2)
     assert 3 in space["degree"] and 10 not in space["degree"]
@@ -116,7 +119,9 @@ def test_a_pipeline_has_its_own_names_and_ranges():
 
 
 def test_columns_that_are_scaled_inside_a_transformer_count():
-    columns = ColumnTransformer([("numbers", StandardScaler(), [0]), ("words", OneHotEncoder(), [1])])
+    columns = ColumnTransformer(
+        [("numbers", StandardScaler(), [0]), ("words", OneHotEncoder(), [1])]
+    )
     space = suggest_space(Pipeline([("columns", columns), ("clf", SVC())]))
     scaled = suggest_space(make_pipeline(StandardScaler(), SVC()))
     assert space["clf__gamma"].support() == scaled["svc__gamma"].support()
@@ -158,7 +163,9 @@ def test_a_class_is_no_estimator():
 def test_where_nothing_matters_something_is_searched(starter):
     task = task_of(0, scaled=False)
     flat = [(trial.params, 0.5) for trial in task.trials]
-    pack([Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter)
+    pack_starter(
+        [Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter
+    )
     assert suggest_space(SVC())
 
 
@@ -166,7 +173,9 @@ def test_an_estimator_behind_a_wrapper():
     assert "estimator__C" in suggest_space(OneVsRestClassifier(SVC()))
 
 
-@pytest.mark.parametrize("estimator", [SVR(), BaggingClassifier(SVC()), make_pipeline(StandardScaler())])
+@pytest.mark.parametrize(
+    "estimator", [SVR(), BaggingClassifier(SVC()), make_pipeline(StandardScaler())]
+)
 def test_an_unknown_estimator_is_told_what_is_known(estimator):
     with pytest.raises(ValueError, match=r"no suggestion for \w+, only for SVC. Write a space"):
         suggest_space(estimator)

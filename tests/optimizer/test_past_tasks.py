@@ -12,7 +12,16 @@ from sklearn.metrics import accuracy_score, f1_score, get_scorer, log_loss, make
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sktransfer import Archive, Space, Task, TransferOptimizer, TransferSearchCV, Trial, profile, suggest
+from sktransfer import (
+    Archive,
+    Space,
+    Task,
+    TransferOptimizer,
+    TransferSearchCV,
+    Trial,
+    profile,
+    suggest,
+)
 from sktransfer.optimizer._past_tasks import encode_tasks
 from sktransfer.utils._metric_names import tuned_metric
 

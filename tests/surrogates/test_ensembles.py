@@ -11,7 +11,12 @@ from sktransfer.surrogates import RGPE, TST, Box, EncodedTask
 from sktransfer.surrogates._core import gaussian_process as core
 from sktransfer.surrogates._core import task_processes
 from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs, fit_tasks, most_telling, padded
+from sktransfer.surrogates._core.task_gaussian_processes import (
+    TaskGPs,
+    fit_tasks,
+    most_telling,
+    padded,
+)
 from sktransfer.surrogates.gp import default_priors
 from tests.surrogates.alike import assert_same_belief, assert_same_state
 from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, score, target

@@ -5,7 +5,11 @@ import pytest
 import torch
 
 from sktransfer.surrogates._core.gaussian_process import LogNormal
-from sktransfer.surrogates._core.linear_regression import LinearRegression, correlations, fit_precisions
+from sktransfer.surrogates._core.linear_regression import (
+    LinearRegression,
+    correlations,
+    fit_precisions,
+)
 from sktransfer.surrogates._core.training import task_batches
 from sktransfer.utils._torch import tensor
 

@@ -5,7 +5,12 @@ import pytest
 
 from sktransfer.surrogates import GP, RGPE
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates.reference.rgpe import best_shares, discordance, left_out_loss, without_each
+from sktransfer.surrogates.reference.rgpe import (
+    best_shares,
+    discordance,
+    left_out_loss,
+    without_each,
+)
 from tests.surrogates.transferring import NUMBERS, past_tasks, target
 
 

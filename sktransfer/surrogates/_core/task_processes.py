@@ -14,7 +14,12 @@ import numpy as np
 from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs, fit_tasks, most_telling, padded
+from sktransfer.surrogates._core.task_gaussian_processes import (
+    TaskGPs,
+    fit_tasks,
+    most_telling,
+    padded,
+)
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP
 

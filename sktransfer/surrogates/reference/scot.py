@@ -22,7 +22,11 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from sktransfer.surrogates._core.conditioning import Conditioned
-from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess, fit_hyperparameters
+from sktransfer.surrogates._core.gaussian_process import (
+    KERNELS,
+    GaussianProcess,
+    fit_hyperparameters,
+)
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import Alone, weigh
 from sktransfer.surrogates._core.past_trials import Past

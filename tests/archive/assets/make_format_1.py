@@ -1,15 +1,20 @@
-"""Make `format-1.joblib`, a record of format 1, as the first version of the package wrote it.
+"""Make `format-1.joblib`, a record of format 1, without any code of the package.
 
-The file is frozen: later versions must go on reading it. Run this only to see how it was made:
+The file is frozen: later versions must be able to read it. Run this only to see how it was made:
 
     python tests/archive/assets/make_format_1.py <new folder>
 """
 
+import base64
+import hashlib
 import math
+import pickle
+import struct
 import sys
 from pathlib import Path
 
-import joblib
+hashes = struct.pack("<20Q", *(2**64 - n for n in range(1, 21)))
+sketch = struct.pack("<20d", *(n / 7 for n in range(20)))
 
 RECORD = {
     "trials": [
@@ -42,13 +47,30 @@ RECORD = {
         "predictors": ["SVC"],
     },
     "metrics": ["accuracy", "f1"],
-    "profile": {"kind": "größe", "n_rows": 150, "sketch": [0.5, -1.25, 0.0], "numbers": [[2**63, -(2**63)]]},
+    "profile": {
+        "kind": "größe",
+        "n_rows": 150,
+        "fingerprint": "packed:int:" + base64.b64encode(hashes).decode(),
+        "sketch": "packed:float:" + base64.b64encode(sketch).decode(),
+        "numbers": [[2**63, -(2**63)]],
+        "text": "packed:text:packed:",
+    },
     "id": "20250102T030405-0123456789abcdef",
     "created": "2025-01-02T03:04:05+00:00",
     "versions": {"python": "3.11.7", "numpy": "2.4.6"},
     "complete": False,
     "format": 1,
+    "resume": {
+        "problem": {"the data": "0123"},
+        "seed": 5,
+        "folds": [[[0.25, 0.5, 50, None, 0.875, None]]],
+    },
+    "checksum": "blake2b:" + "0" * 32,
 }
 
 if __name__ == "__main__":
-    joblib.dump(RECORD, Path(sys.argv[1]) / "format-1.joblib", protocol=4)
+    data = pickle.dumps(RECORD, protocol=4)
+    # The digits come before MEMOIZE, SETITEMS and STOP, and are the hash of all other bytes.
+    start, end = data[: -3 - 32], data[-3:]
+    digits = hashlib.blake2b(start + end, digest_size=16).hexdigest().encode()
+    (Path(sys.argv[1]) / "format-1.joblib").write_bytes(start + digits + end)

@@ -1,4 +1,4 @@
-"""Any plain data come back as they were, and no damage does more than make a file unreadable."""
+"""Properties of the reader: plain data are returned, and damage gives errors only."""
 
 import pickle
 
@@ -7,13 +7,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from sktransfer.archive import _reader, _storage
-from sktransfer.archive._record import LARGEST, SMALLEST, record_to_task, task_to_record
+from sktransfer.archive import _plain_pickle
+from sktransfer.archive._plain_pickle import dumps_plain
+from sktransfer.archive._record import MAX_INTEGER, MIN_INTEGER, record_to_task, task_to_record
 from sktransfer.task import Task
 from sktransfer.utils._values import identity
 
 texts = st.text(max_size=8)
-scalars = st.none() | st.booleans() | st.integers(SMALLEST, LARGEST) | st.floats() | texts
+scalars = st.none() | st.booleans() | st.integers(MIN_INTEGER, MAX_INTEGER) | st.floats() | texts
 plain_data = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(texts, inner, max_size=5),
@@ -23,25 +24,29 @@ plain_data = st.recursive(
 
 @settings(deadline=None)
 @given(plain_data)
-def test_plain_data_round_trip(data):
-    assert repr(_reader.loads_plain(_storage.dump(data))) == repr(data)  # tells 1, 1.0 and True apart
+def test_loads_plain_returns_what_was_dumped(data):
+    assert repr(_plain_pickle.loads_plain(dumps_plain(data))) == repr(
+        data
+    )  # distinguishes 1, 1.0 and True
 
 
 @settings(deadline=None)
 @given(plain_data)
-def test_what_python_pickles_is_read_too(data):
-    assume(not isinstance(data, dict) or "checksum" not in data)  # which nobody but the archive writes
-    assert repr(_reader.loads_plain(pickle.dumps(data, protocol=4))) == repr(data)
+def test_loads_plain_reads_pickles_of_plain_data(data):
+    assume(
+        not isinstance(data, dict) or "checksum" not in data
+    )  # only the archive writes this field
+    assert repr(_plain_pickle.loads_plain(pickle.dumps(data, protocol=4))) == repr(data)
 
 
 @pytest.mark.parametrize("length", [254, 255, 256, 257, 65_535, 65_536, 300_000])
-def test_long_texts_and_many_of_them(length):
-    """Each length of text has its own operation, and so has each number of a memo entry."""
+def test_loads_plain_reads_long_and_repeated_texts(length):
+    """Texts of different lengths, and memo entries, have different operations."""
     data = {"x" * length: ["é" * length] * 2, "names": [str(n) for n in range(length // 100)] * 2}
-    assert _reader.loads_plain(_storage.dump(data)) == data
+    assert _plain_pickle.loads_plain(dumps_plain(data)) == data
 
 
-RECORD = _storage.dump(
+RECORD = dumps_plain(
     task_to_record(
         Task.from_trials(
             {"C": [1, 2.5, None], "kernel": ["rbf", "x" * 300]},
@@ -70,28 +75,29 @@ def damage(data, damages):
 
 
 def read(data):
-    """The task in these bytes, or why there is none. Nothing but a ValueError may come of it."""
+    """Return the task in these bytes, or the message of the ValueError."""
     try:
-        return record_to_task(_reader.loads_plain(data))
+        return record_to_task(_plain_pickle.loads_plain(data))
     except ValueError as error:
         return str(error)
 
 
 @settings(deadline=None, max_examples=500)
 @given(damages)
-def test_damage_gives_an_error_or_a_sound_task(damages):
+def test_damaged_record_gives_error_or_valid_task(damages):
     outcome = read(damage(RECORD, damages))
     if isinstance(outcome, str):
         assert 0 < len(outcome) < 500
     else:
-        record = _reader.loads_plain(damage(RECORD, damages))
+        record = _plain_pickle.loads_plain(damage(RECORD, damages))
         assert all(
-            identity(record[name]) == identity(value) for name, value in task_to_record(outcome).items()
+            identity(record[name]) == identity(value)
+            for name, value in task_to_record(outcome).items()
         )
         assert all(np.isfinite(trial.score) == (trial.status == "ok") for trial in outcome.trials)
 
 
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=200))
-def test_any_bytes_after_a_good_start(data):
+def test_random_bytes_give_error(data):
     assert 0 < len(read(b"\x80\x04" + data)) < 500  # no record is that short

@@ -1,0 +1,173 @@
+"""A task whose index entry is in memory while its trials and its profile are still on disk.
+
+The entry also tells, for most records, that they cannot share rows with the target's data. It keeps
+the lower halves of a record's hashes as one sorted set: those of its rows with and without the
+order of columns, of its columns, and of the data around. `DatasetProfile.overlap` depends on equal
+hashes only. If two such sets have no member in common, the overlap is 0. If they have one, which
+happens by chance to one unrelated record in a thousand, the record itself must be read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sktransfer.archive._storage import SUFFIX, read_task
+from sktransfer.dataset import DatasetProfile
+from sktransfer.exceptions import RecordError
+from sktransfer.task import Task
+from sktransfer.utils._array_text import decode_array, encode_array
+
+_HALF = np.dtype(np.uint32)
+
+
+@dataclass(slots=True)
+class IndexEntry:
+    """One record without trials and profile, and the size and time of the file it was read from."""
+
+    size: int
+    mtime_ns: int
+    created: str
+    common: dict[str, Any]  # space, metrics, versions: one dict for all records that agree in them
+    complete: bool
+    format: int
+    n_trials: int
+    n_ok: int
+    has_profile: bool
+    continues: str  # ids, separated by blanks
+    row_hashes: str = ""  # see `encode_hashes`; empty until the record has been read for them
+    is_changed: bool = False  # whether row_hashes were added since the index was read
+
+
+class LazyTask(Task):
+    """A task that reads its trials and its profile from the archive when they are first used.
+
+    It is equal to the task it stands for. Using it raises a `RecordError` if the file was damaged
+    meanwhile.
+    """
+
+    # An attribute of the instance takes precedence over a cached property, so that
+    # dataclasses.replace works as usual.
+    trials = cached_property(lambda self: self._read().trials)
+    profile = cached_property(lambda self: self._read().profile)
+    resume = cached_property(lambda self: self._read().resume)
+    _entry: IndexEntry
+    _folder: Path
+
+    @classmethod
+    def from_entry(cls, entry: IndexEntry, id: str, folder: Path) -> LazyTask:
+        """Make the task of an index entry. `folder` contains its record file."""
+        task = cls.__new__(cls)
+        task.__dict__.update(
+            _entry=entry,
+            _folder=folder,
+            space=entry.common["space"],
+            metrics=tuple(entry.common["metrics"]),
+            versions=entry.common["versions"],
+            id=id,
+            created=entry.created,
+            complete=entry.complete,
+            format=entry.format,
+        )
+        if not entry.has_profile:
+            task.__dict__["profile"] = None
+        return task
+
+    def _read(self) -> Task:
+        path = self._folder / (self.id + SUFFIX)
+        try:
+            task = read_task(path)
+        except FileNotFoundError:
+            raise RecordError(path, "it was removed since the archive was read") from None
+        entry = self._entry
+        if task.profile is not None and not entry.row_hashes:
+            entry.row_hashes = encode_hashes(task.profile)
+            entry.is_changed = bool(entry.row_hashes)
+        return task
+
+    def load(self) -> Task:
+        """Return the whole task, read from disk."""
+        return Task(**{field.name: getattr(self, field.name) for field in fields(Task)})
+
+    @property
+    def n_trials(self) -> int:
+        """Number of trials, known without reading them."""
+        return len(self.trials) if "trials" in self.__dict__ else self._entry.n_trials
+
+    @property
+    def continues(self) -> list[str]:
+        return self._entry.continues.split()
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether any trial succeeded, known without reading them."""
+        return self._entry.n_ok > 0 if "trials" not in self.__dict__ else super().succeeded
+
+    def shares_no_row(self, target_hashes: np.ndarray | None) -> bool:
+        """Whether it certainly shares no row with data of these `truncated_hashes`.
+
+        This reads nothing, so False means that the profile must be compared.
+        """
+        return "profile" not in self.__dict__ and surely_disjoint(
+            self._entry.row_hashes, target_hashes
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, LazyTask):
+            other = other.load()
+        return self.load() == other if isinstance(other, Task) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as for Task, which holds dicts
+
+    def __reduce__(self) -> tuple:
+        return Task, tuple(getattr(self, field.name) for field in fields(Task))
+
+
+# -- hashes of rows ------------------------------------------------------------------------------
+
+
+def truncated_hashes(profiles: Sequence[DatasetProfile]) -> np.ndarray | None:
+    """Return the lower halves of all hashes of some data, sorted; None if any rows are unknown."""
+    if not profiles or not all(len(profile.fingerprint) for profile in profiles):
+        return None
+    parts = [part for profile in profiles for part in (profile, *profile.enclosing)]
+    hashes = [
+        each
+        for part in parts
+        for each in (part.fingerprint, part.ordered_fingerprint, part.column_fingerprint)
+    ]
+    return np.unique(np.concatenate(hashes).astype(_HALF))
+
+
+def encode_hashes(profile: dict[str, Any]) -> str:
+    """Return what the index keeps of a record's profile; empty if the record itself must be read.
+
+    >>> from sktransfer.dataset import profile
+    >>> known = encode_hashes(profile([[1.0, 2.0], [3.0, 4.0]]).to_dict())
+    >>> targets = [[5.0], [6.0]], [[5.0, 6.0], [4.0, 3.0]]
+    >>> [surely_disjoint(known, truncated_hashes([profile(X)])) for X in targets]
+    [True, False]
+    """
+    try:
+        past = DatasetProfile.from_dict(profile)
+        past.overlap(past)  # raises an error if anything in it cannot be compared
+        hashes = truncated_hashes([past])
+    except Exception:  # the profile of an untrusted record can be anything
+        return ""
+    return "" if hashes is None else encode_array(hashes)
+
+
+def surely_disjoint(encoded: str, target_hashes: np.ndarray | None) -> bool:
+    """Whether a record with these encoded hashes certainly shares no row with the target."""
+    if not encoded or target_hashes is None:
+        return False
+    try:
+        past = decode_array(encoded, _HALF)
+    except ValueError:
+        return False
+    return not np.isin(past, target_hashes, assume_unique=True).any()
