@@ -76,7 +76,7 @@ def test_show(run):
 
 
 def test_verify(run, archive):
-    assert run("verify") == (0, "Every file is sound.\n", "")
+    assert run("verify") == (0, "No problems found.\n", "")
     bad = archive.path / "tasks" / "bad.joblib"
     bad.write_bytes(b"nonsense")
     code, out, _ = run("verify")
@@ -122,7 +122,7 @@ def test_stats(run):
 
 def test_prune(run, archive):
     code, out, _ = run("prune", "--max-records", 1, "--dry-run")
-    assert (code, out) == (0, "one\n1 would go\n") and len(archive) == 2
+    assert (code, out) == (0, "one\n1 would be removed\n") and len(archive) == 2
     assert json.loads(run("prune", "--older-than", 30, "--json")[1])["removed"] == ["one", "two"]
     assert len(archive) == 0
 
@@ -134,7 +134,7 @@ def test_prune(run, archive):
         (("merge", "nowhere-at-all"), "There is no archive to merge from"),
         (("import", "nowhere.zip"), "nowhere.zip"),
         (("import", __file__), "not an exported archive"),
-        (("prune",), "Say what may go"),
+        (("prune",), "Pass at least one of --older-than, --keep-newest, --max-records."),
         (("prune", "--max-records", "-1"), "max_records must be"),
         (("export", os.curdir), "is a directory"),
     ],
