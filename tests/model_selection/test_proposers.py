@@ -35,11 +35,14 @@ GRIDS = {
 }
 
 
+def make_plan(space=SPACE, **params):
+    params = {"archive": None, "random_state": 0, "n_iter": 7} | params
+    return SearchPlan.from_search(TransferSearchCV(SVC(), space, **params), n_splits=len(FOLDS))
+
+
 def make(space=SPACE, **params):
     """A proposer as a search makes it."""
-    params = {"archive": None, "random_state": 0, "n_iter": 7} | params
-    search = TransferSearchCV(SVC(), space, **params)
-    plan = SearchPlan.from_search(search, n_splits=len(FOLDS))
+    plan = make_plan(space, **params)
     return make_proposer(plan, find_history(plan, X, y, {}, FOLDS))
 
 
@@ -156,13 +159,8 @@ def test_model_learns_from_told_candidates():
 
 def test_model_proposals_are_those_of_the_optimizer():
     proposer = make(surrogate="gp")
-    optimizer = TransferOptimizer(
-        SPACE,
-        surrogate="gp",
-        random_state=SearchPlan.from_search(
-            TransferSearchCV(SVC(), SPACE, archive=None, random_state=0, surrogate="gp"), 3
-        ).seed,
-    )
+    seed = make_plan(surrogate="gp").seed
+    optimizer = TransferOptimizer(SPACE, surrogate="gp", random_state=seed)
     for batch in run(proposer):
         for params in batch.params:
             assert optimizer.ask() == [params]
