@@ -236,7 +236,8 @@ def test_one_worker_reports_each_candidate_before_the_next():
     assert evaluator._parallel.sizes == [3] * 4
 
 
-def test_pieces_of_several_workers_grow_while_fits_are_fast():
+def test_pieces_of_several_workers_grow_while_fits_are_fast(monkeypatch):
+    monkeypatch.setattr(_evaluator, "SYNC_SECONDS", math.inf)
     evaluator, _ = make_evaluator(n_jobs=2)
     evaluator(delayed_fits(range(200)))
     smallest = math.ceil(FITS_PER_REPORT * 2 / 3)

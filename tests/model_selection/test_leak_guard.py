@@ -89,7 +89,7 @@ def test_overlap_threshold_decides_exclusion(tmp_path):
         assert bool(fitted.source_tasks_[0]["excluded"]) is is_excluded
 
 
-def test_overlap_is_checked_at_fit(tmp_path):
+def test_invalid_overlap_raises_error_at_fit(tmp_path):
     with pytest.raises(ValueError, match="overlap must be"):
         make_search(Archive(tmp_path, overlap="never")).fit(X, y)
 

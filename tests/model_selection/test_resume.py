@@ -149,6 +149,14 @@ def test_interrupted_search_is_resumed(tmp_path, case, killed, monkeypatch):
     assert [source.id for source in sources] == [resumed.task_id_]  # no trial is used twice
 
 
+@pytest.mark.xfail(reason="the archive turns names of metrics into strings", strict=True)
+def test_scorer_with_numeric_metric_names_is_resumed(tmp_path):
+    params = {"scoring": lambda model, X, y: {1: model.score(X, y), 2: 0.5}, "surrogate": "random"}
+    fit_without_warnings(make_search(tmp_path, n_iter=3, **params))
+    resumed = fit_without_warnings(make_search(tmp_path, n_iter=5, resume=True, **params))
+    assert_same_results(resumed, fit_without_warnings(make_search(None, n_iter=5, **params)))
+
+
 @pytest.mark.parametrize("case", ["gp", "random", "batches", "large grid", "failures"])
 def test_larger_budget_continues_a_finished_search(tmp_path, case):
     params = CASES[case]
@@ -390,6 +398,18 @@ def test_removed_past_task_starts_the_search_from_the_beginning(tmp_path):
         ({"batch_size": 2}, "batch_size"),
         ({"random_state": 1, "cv": 4}, "random_state, the folds"),
     ],
+    ids=[
+        "cv number",
+        "cv splitter",
+        "scoring",
+        "error_score",
+        "return_train_score",
+        "space",
+        "random_state",
+        "surrogate",
+        "batch_size",
+        "random_state and cv",
+    ],
 )
 def test_warning_names_what_differs_from_similar_search(tmp_path, change, words):
     fit_without_warnings(make_search(tmp_path, n_iter=2))
@@ -469,6 +489,15 @@ def test_damaged_journal_is_skipped_with_a_warning(tmp_path):
         {"past": 3},
         {"past": [[1, 2, 3]]},
         {"continues": 5},
+    ],
+    ids=[
+        "folds text",
+        "folds numbers",
+        "folds score text",
+        "folds, seed and batch_size",
+        "past number",
+        "past list",
+        "continues",
     ],
 )
 def test_edited_record_does_not_change_the_result(tmp_path, nonsense):
@@ -553,9 +582,8 @@ def test_unwritable_directory_does_not_end_the_search(tmp_path, monkeypatch):
     def deny(*args, **kwargs):
         raise PermissionError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(
-        "pathlib.Path.mkdir", deny
-    )  # root may write anywhere, so chmod is not enough
+    # The tests may run as root, whom permissions do not stop.
+    monkeypatch.setattr("pathlib.Path.mkdir", deny)
     assert_same_results(
         fit_with_archive_warnings(make_search(tmp_path / "past"), JOURNAL_WARNING, RECORD_WARNING),
         fit_without_warnings(make_search(None)),
@@ -662,7 +690,7 @@ EDITED = {
         {"space": {"a": [Opaque(a), Opaque(0.7)], "b": loguniform(1, 2)}} for a in (0.1, 0.2)
     ],
     "class": [
-        {"estimator": type("Made", (Counted,), {"score": f})()}
+        {"estimator": type("Edited", (Counted,), {"score": f})()}
         for f in (lambda *_: 1, lambda *_: 2)
     ],
 }

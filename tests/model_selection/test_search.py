@@ -472,6 +472,19 @@ def test_failed_candidates_have_nan_for_every_metric(metrics, tmp_path):
         ({"timeout": -1}, ValueError, ["timeout", "-1"]),
         ({"archive": 3}, ValueError, ["archive", "3"]),
     ],
+    ids=[
+        "unknown parameter",
+        "empty space",
+        "empty list",
+        "no distribution",
+        "space number",
+        "n_iter",
+        "unknown surrogate",
+        "surrogate number",
+        "batch_size",
+        "timeout",
+        "archive",
+    ],
 )
 def test_fit_raises_error_that_names_the_invalid_parameter(params, error, parts):
     search = TransferSearchCV(**{"estimator": SVC(), "space": SPACE, "archive": None, **params})
@@ -498,7 +511,7 @@ def test_file_as_archive_raises_error(tmp_path):
     assert path.read_text() == "not an archive"
 
 
-@pytest.mark.parametrize("path", ["file/below", "~nobody-of-this-name/archive"])
+@pytest.mark.parametrize("path", ["file/below", "~unknown-user/archive"])
 def test_impossible_path_raises_error_and_creates_nothing(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_text("not an archive")
@@ -811,6 +824,7 @@ def test_damaged_records_and_journals_do_not_end_the_search(tmp_path):
         (["accuracy", "f1_macro"], False, ("accuracy", "f1_macro")),
         (["f1_macro"], "f1_macro", ("f1_macro",)),
     ],
+    ids=["default", "string", "list", "list without refit", "list of one"],
 )
 def test_record_names_its_metrics(tmp_path, scoring, refit, names):
     make_search(archive=tmp_path, scoring=scoring, refit=refit, n_iter=3, cv=2).fit(X, y)
@@ -852,7 +866,7 @@ def test_search_on_text_adds_a_record(tmp_path):
 @pytest.mark.parametrize(
     "kind", ["sparse", "frame", "kernel", "list", "multioutput", "unsupervised", "images"]
 )
-def test_search_takes_data_and_excludes_itself_on_the_same(kind, tmp_path):
+def test_search_takes_all_kinds_of_data_and_excludes_itself(kind, tmp_path):
     pd = pytest.importorskip("pandas")
     estimator, space, data, target = SVC(), SPACE, X, y
     if kind == "sparse":

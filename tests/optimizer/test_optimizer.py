@@ -58,6 +58,7 @@ def test_gp_finds_the_optimum_of_a_quadratic():
         {"a": randint(0, 24)},
         [{"a": [1, 2, 3]}, {"b": [(1, 2), (3,)], "c": list(range(10))}],
     ],
+    ids=["grid", "integers", "branches"],
 )
 def test_finite_space_is_not_repeated_before_it_is_exhausted(surrogate, space):
     size = Space.parse(space).size
@@ -114,6 +115,7 @@ def test_tell_accepts_equal_value_of_another_type():
 @pytest.mark.parametrize(
     ("space", "convert"),
     [({"n": randint(1, 1000)}, float), ({"a": uniform(0, 1)}, lambda value: round(value, 6))],
+    ids=["converted", "rounded"],
 )
 def test_tell_ends_pending_trial_with_rounded_or_converted_values(space, convert):
     optimizer = TransferOptimizer(space, random_state=0)
@@ -125,6 +127,7 @@ def test_tell_ends_pending_trial_with_rounded_or_converted_values(space, convert
 @pytest.mark.parametrize(
     "arguments",
     [{"score": None}, {"score": "x"}, {"score": 1.0, "cost": "1 s"}, {"score": 1.0, "metrics": 3}],
+    ids=["score None", "score text", "cost text", "metrics number"],
 )
 def test_invalid_tell_changes_nothing(arguments):
     optimizer, untouched = (TransferOptimizer(SPACE, random_state=0) for _ in range(2))
@@ -321,7 +324,7 @@ def test_tell_of_unknown_parameters_raises_error():
         TransferOptimizer(SPACE).tell({"c": 1}, 0.5)
 
 
-def test_space_of_thirty_parameters_and_nine_branches():
+def test_space_of_thirty_parameters_and_nine_branches_is_not_repeated():
     space = [{f"x{i}": uniform(0, 1) for i in range(30)}, *({f"y{i}": [1, 2, 3]} for i in range(8))]
     optimizer = TransferOptimizer(space, surrogate="gp", random_state=0)
     asked = run(optimizer, 12, score=lambda p: -sum((v - 0.5) ** 2 for v in p.values()))
@@ -375,7 +378,9 @@ def test_tell_of_non_numeric_value_raises_error(bad):
     assert optimizer.ask()
 
 
-@pytest.mark.parametrize("metrics", [{"m": "x"}, {"m": None}, {3: 0.1}])
+@pytest.mark.parametrize(
+    "metrics", [{"m": "x"}, {"m": None}, {3: 0.1}], ids=["text", "None", "numeric name"]
+)
 def test_tell_of_invalid_metric_raises_error(metrics):
     optimizer = TransferOptimizer({"C": loguniform(1e-3, 1e3)}, random_state=0)
     with pytest.raises((TypeError, ValueError)):
@@ -514,7 +519,7 @@ def test_number_of_proposals_must_be_a_positive_integer(n):
 @pytest.mark.parametrize(
     "surrogate", ["auto", "dist-gp", "dist-blr", "ablr", "common-surface", "multi-gp"]
 )
-def test_past_scores_whose_squares_overflow(surrogate):
+def test_past_scores_whose_squares_overflow_do_not_break_the_model(surrogate):
     past = [
         Task.from_trials(
             SPACE,
@@ -567,6 +572,7 @@ def test_rounding_error_of_equal_scores_is_no_scale(surrogate):
         ({"C": randint(1, 4)}, {"C": 50}),
         ({"C": ["a", "b", "c"]}, {"C": "z"}),
     ],
+    ids=["above list", "within list", "above integers", "category"],
 )
 def test_observation_outside_of_space_hides_no_member(space, outside):
     optimizer = TransferOptimizer(space, random_state=0)
