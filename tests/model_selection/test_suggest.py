@@ -1,7 +1,5 @@
 """`suggest`: configurations for new data without an evaluation, and the model cache behind it."""
 
-import warnings
-
 import numpy as np
 import pytest
 from scipy.stats import loguniform
@@ -10,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile, suggest
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates import DistGP
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
 
@@ -256,9 +255,8 @@ def test_truncated_model_file_is_trained_again(archive, trainings):
 
 def test_cached_state_that_cannot_be_set_is_trained_again(archive, trainings, monkeypatch):
     suggest_one(archive)
-    with monkeypatch.context() as patch, warnings.catch_warnings():
+    with monkeypatch.context() as patch, pytest.warns(SurrogateWarning, match="trained again"):
         patch.setattr(DistGP, "set_state", lambda self, state: 1 / 0)
-        warnings.simplefilter("ignore")
         suggest_one(archive)
     assert trainings == [False, False]
 
