@@ -1,7 +1,10 @@
-"""``python -m sktransfer archive ...``: look after an archive from the command line.
+"""``python -m sktransfer archive ...``: maintain an archive from the command line.
 
-Exit codes: 0, all is well; 1, `verify` found something, or not every record could be taken; 2, a mistake of
-the user, such as an unknown id, said in one line.
+Exit codes:
+
+* 0: success.
+* 1: `verify` found problems, or `merge` or `import` refused a record.
+* 2: the command cannot run, for example because of an unknown id. One line on stderr says why.
 """
 
 from __future__ import annotations
@@ -13,17 +16,31 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
-from sktransfer.archive import Archive, is_remote
+from sktransfer.archive import Archive, ImportReport, is_remote
+from sktransfer.exceptions import ArchiveWarning
 
-OK, FOUND, MISTAKE = 0, 1, 2
+EXIT_SUCCESS, EXIT_PROBLEMS, EXIT_USAGE_ERROR = 0, 1, 2
+PRUNE_RULES = ("older_than", "keep_newest", "max_records")
+EXPORT_PARTS = ("samples", "fingerprints", "names", "times")
+
+
+class Output(NamedTuple):
+    """What a command prints, and its exit code."""
+
+    data: object  # printed with --json
+    lines: Sequence[str]  # printed without it
+    exit_code: int = EXIT_SUCCESS
+
+
+Command = Callable[[Archive, argparse.Namespace], Output]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return its exit code.
+    """Run a command and return its exit code.
 
     Examples
     --------
@@ -31,100 +48,111 @@ def main(arguments: Sequence[str] | None = None) -> int:
     The archive is empty.
     0
     """
-    options = _parser().parse_args(arguments)
+    options = _make_parser().parse_args(arguments)
     try:
-        # A warning is one line too, not a line of somebody's source.
         with warnings.catch_warnings():
             warnings.simplefilter("always")
-            warnings.showwarning = _show_warning
+            warnings.showwarning = _print_warning
             archive = Archive(options.archive)
             if options.run not in (_merge, _import) and options.archive != "auto":
-                _say_if_missing(options.archive)
-            result, lines, code = options.run(archive, options)
+                _warn_if_missing(options.archive)
+            output = options.run(archive, options)
+        lines = output.lines
         if options.json:
-            lines = [json.dumps(_jsonable(result), allow_nan=False)]
-        _say("\n".join(map(_printable, lines)))
+            lines = [json.dumps(_to_json(output.data), allow_nan=False)]
+        _print_output("\n".join(map(_escape_unprintable, lines)))
     except (OSError, KeyError, ValueError, TypeError, ImportError) as error:
-        # The text of a KeyError is its repr.
+        # str() of a KeyError is the repr of its argument.
         text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"error: {_printable(str(text))}", file=sys.stderr)
-        return MISTAKE
-    return code
+        print(f"error: {_escape_unprintable(str(text))}", file=sys.stderr)
+        return EXIT_USAGE_ERROR
+    return output.exit_code
 
 
-def _say_if_missing(path: str) -> None:
-    """A mistyped path must not look like an empty archive."""
+def _warn_if_missing(path: str) -> None:
+    """Warn of a missing directory, so that a mistyped path does not look like an empty archive."""
     if not is_remote(path) and not os.path.exists(os.path.expanduser(path)):
-        warnings.warn(f"There is no archive at {path} yet.", stacklevel=2)
+        warnings.warn(f"There is no archive at {path} yet.", ArchiveWarning, stacklevel=2)
 
 
-def _say(text: str) -> None:
+def _print_output(text: str) -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
-        # What the terminal has no letters for must not hide the rest.
+        # Characters that the terminal cannot show are escaped, so that the rest is still printed.
         print(text.encode(encoding, "backslashreplace").decode(encoding), flush=True)
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _printable(line: str) -> str:
-    """A record may be a stranger's: nothing in it is to clear the screen, or to make up a line.
+def _escape_unprintable(line: str) -> str:
+    """Escape control characters: a record of another user must not clear the screen or add lines.
 
-    >>> _printable("SVC\\x1b[2J")
+    >>> _escape_unprintable("SVC\\x1b[2J")
     'SVC\\\\x1b[2J'
     """
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
 
 
-def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    print(f"warning: {_printable(str(message))}", file=sys.stderr)
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning as one line, without the source line that Python adds."""
+    print(f"warning: {_escape_unprintable(str(message))}", file=sys.stderr)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _make_parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument(
         "--archive",
         default="auto",
         metavar="PATH",
-        help="directory or address; default: the user's own archive",
+        help="directory or URL of the archive; default: the user's own archive",
     )
-    common.add_argument("--json", action="store_true", help="print one line of JSON")
-    parser = argparse.ArgumentParser(prog="python -m sktransfer", description="Look after an archive.")
+    common.add_argument("--json", action="store_true", help="print the result as one line of JSON")
+    parser = argparse.ArgumentParser(
+        prog="python -m sktransfer", description="Maintain an archive."
+    )
     nouns = parser.add_subparsers(required=True, metavar="archive")
-    commands = nouns.add_parser("archive", help="the archive of past tunings").add_subparsers(
+    commands = nouns.add_parser("archive", help="the archive of past searches").add_subparsers(
         required=True, metavar="command"
     )
 
-    def command(name: str, run: Any, help: str, **positional: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=help, description=help, parents=[common])
-        made.set_defaults(run=run)
+    def add(name: str, run: Command, help: str, **positional: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help, description=help, parents=[common])
+        command.set_defaults(run=run)
         for argument, text in positional.items():
-            made.add_argument(argument, metavar=argument.upper(), help=text)
-        return made
+            command.add_argument(argument, metavar=argument.upper(), help=text)
+        return command
 
-    command("ls", _ls, "list the records")
-    command("show", _show, "show one record", id="its id")
-    verify = command("verify", _verify, "read every file and list what is wrong")
-    verify.add_argument("--repair", action="store_true", help="move bad files to the folder 'damaged'")
-    command("merge", _merge, "take in the records of another archive", src="its directory or address")
-    export = command("export", _export, "write all records to one file", file="a new ZIP file")
-    export.add_argument("--samples", action="store_true", help="with samples of the data")
-    for part in ("fingerprints", "names", "times"):
-        export.add_argument(f"--no-{part}", dest=part, action="store_false", help=f"without {part}")
-    command("import", _import, "take in the records of an exported file", file="the file")
-    command("stats", _stats, "count what is there")
-    prune = command("prune", _prune, "remove records that are old or too many")
-    prune.add_argument("--older-than", type=float, metavar="DAYS")
-    prune.add_argument("--keep-newest", type=int, metavar="N", help="per estimator and data set")
-    prune.add_argument("--max-records", type=int, metavar="N")
-    prune.add_argument("--dry-run", action="store_true", help="only say what would go")
+    add("ls", _ls, "list the records")
+    add("show", _show, "show one record", id="id of the record")
+    verify = add("verify", _verify, "read every file and list the problems")
+    verify.add_argument(
+        "--repair", action="store_true", help="move bad files to the folder 'damaged'"
+    )
+    add("merge", _merge, "add the records of another archive", src="its directory or URL")
+    export = add("export", _export, "write all records to one file", file="a new ZIP file")
+    export.add_argument("--samples", action="store_true", help="include samples of the data")
+    for part in EXPORT_PARTS[1:]:
+        export.add_argument(
+            f"--no-{part}", dest=part, action="store_false", help=f"omit the {part}"
+        )
+    add("import", _import, "add the records of an exported file", file="the file")
+    add("stats", _stats, "count records, trials, estimators and formats")
+    prune = add("prune", _prune, "remove old or surplus records")
+    prune.add_argument(
+        "--older-than", type=float, metavar="DAYS", help="remove records older than this"
+    )
+    prune.add_argument(
+        "--keep-newest", type=int, metavar="N", help="keep the N newest per estimator and data set"
+    )
+    prune.add_argument("--max-records", type=int, metavar="N", help="keep the N newest in total")
+    prune.add_argument("--dry-run", action="store_true", help="list the records, but keep them")
     return parser
 
 
-# -- commands: what --json prints, the lines that are printed without it, and the exit code -----------
+# -- commands ---------------------------------------------------------------------------------
 
 
-def _ls(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
+def _ls(archive: Archive, options: argparse.Namespace) -> Output:
     rows = [
         {
             "id": task.id,
@@ -140,10 +168,10 @@ def _ls(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], 
         + ("none succeeded" if row["best"] is None else f"best {row['best']:.6g}")
         for row in rows
     ]
-    return rows, lines or ["The archive is empty."], OK
+    return Output(rows, lines or ["The archive is empty."])
 
 
-def _show(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
+def _show(archive: Archive, options: argparse.Namespace) -> Output:
     task = archive[options.id]
     best = None if task.best is None else asdict(task.best)
     shown: dict[str, Any] = {
@@ -158,49 +186,54 @@ def _show(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str]
         "n_failed": sum(trial.status != "ok" for trial in task.trials),
         "best": best,
         "data": {
-            name: (task.profile or {}).get(name) for name in ("kind", "n_rows", "n_features", "n_classes")
+            name: (task.profile or {}).get(name)
+            for name in ("kind", "n_rows", "n_features", "n_classes")
         },
         "versions": task.versions,
     }
-    lines = [f"{name:<11} {_text(value)}" for name, value in shown.items()]
-    return {**shown, "trials": [asdict(trial) for trial in task.trials]}, lines, OK
+    lines = [f"{name:<11} {_format_value(value)}" for name, value in shown.items()]
+    return Output({**shown, "trials": [asdict(trial) for trial in task.trials]}, lines)
 
 
-def _verify(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
+def _verify(archive: Archive, options: argparse.Namespace) -> Output:
     findings = archive.verify(repair=options.repair)
-    lines = [str(finding) for finding in findings] or ["Every file is sound."]
-    return [asdict(finding) for finding in findings], lines, FOUND if findings else OK
+    lines = [str(finding) for finding in findings] or ["No problems found."]
+    exit_code = EXIT_PROBLEMS if findings else EXIT_SUCCESS
+    return Output([asdict(finding) for finding in findings], lines, exit_code)
 
 
-def _merge(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
-    return _received(archive.merge(options.src))
+def _merge(archive: Archive, options: argparse.Namespace) -> Output:
+    return _import_output(archive.merge(options.src))
 
 
-def _import(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
-    return _received(archive.import_(options.file))
+def _import(archive: Archive, options: argparse.Namespace) -> Output:
+    return _import_output(archive.import_(options.file))
 
 
-def _received(received: Any) -> tuple[Any, list[str], int]:
-    lines = [f"{len(received.added)} added, {len(received.known)} known, {len(received.refused)} refused"]
-    return asdict(received), lines + list(received.refused), FOUND if received.refused else OK
+def _import_output(report: ImportReport) -> Output:
+    n_added, n_known, n_refused = map(len, (report.added, report.known, report.refused))
+    lines = [f"{n_added} added, {n_known} known, {n_refused} refused", *report.refused]
+    return Output(asdict(report), lines, EXIT_PROBLEMS if report.refused else EXIT_SUCCESS)
 
 
-def _export(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
-    parts = {part: getattr(options, part) for part in ("samples", "fingerprints", "names", "times")}
+def _export(archive: Archive, options: argparse.Namespace) -> Output:
+    parts = {part: getattr(options, part) for part in EXPORT_PARTS}
     n_records = archive.export(options.file, **parts)
-    return {"records": n_records, "file": options.file}, [f"{n_records} records in {options.file}"], OK
+    data = {"records": n_records, "file": options.file}
+    return Output(data, [f"{n_records} records in {options.file}"])
 
 
-def _stats(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
+def _stats(archive: Archive, options: argparse.Namespace) -> Output:
     estimators: Counter[str] = Counter()
     formats: Counter[str] = Counter()
-    n_trials, dates = 0, []
+    n_trials = 0
+    dates: list[str] = []
     for task in archive:
         estimators[", ".join(task.space["predictors"]) or "-"] += 1
         formats[str(task.format)] += 1
         n_trials += task.n_trials
         dates.append(task.created)
-    counted = {
+    counts = {
         "records": estimators.total(),
         "files": len(archive),
         "trials": n_trials,
@@ -209,30 +242,34 @@ def _stats(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str
         "oldest": min(dates, default=None),
         "newest": max(dates, default=None),
     }
-    return counted, [f"{name:<11} {_text(value)}" for name, value in counted.items()], OK
+    return Output(counts, [f"{name:<11} {_format_value(value)}" for name, value in counts.items()])
 
 
-def _prune(archive: Archive, options: argparse.Namespace) -> tuple[Any, list[str], int]:
-    rules = {name: getattr(options, name) for name in ("older_than", "keep_newest", "max_records", "dry_run")}
-    if all(rules[name] is None for name in ("older_than", "keep_newest", "max_records")):
-        raise ValueError("Say what may go: --older-than, --keep-newest or --max-records.")
-    gone = archive.prune(**rules)
-    said = "would go" if options.dry_run else "removed"
-    return {"removed": gone, "dry_run": options.dry_run}, [*gone, f"{len(gone)} {said}"], OK
+def _prune(archive: Archive, options: argparse.Namespace) -> Output:
+    rules = {name: getattr(options, name) for name in PRUNE_RULES}
+    if all(value is None for value in rules.values()):
+        raise ValueError("Pass at least one of --older-than, --keep-newest, --max-records.")
+    removed = archive.prune(**rules, dry_run=options.dry_run)
+    action = "would be removed" if options.dry_run else "removed"
+    data = {"removed": removed, "dry_run": options.dry_run}
+    return Output(data, [*removed, f"{len(removed)} {action}"])
 
 
-def _text(value: Any) -> str:
+# -- formatting -------------------------------------------------------------------------------
+
+
+def _format_value(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_text(item)}" for key, item in value.items()) or "-"
+        return ", ".join(f"{key}: {_format_value(item)}" for key, item in value.items()) or "-"
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(_text, value)) or "-"
+        return ", ".join(map(_format_value, value)) or "-"
     return "-" if value is None else str(value)
 
 
-def _jsonable(value: Any) -> Any:
-    """With null for NaN and infinities, which JSON does not have."""
+def _to_json(value: object) -> object:
+    """Replace NaN and infinities, which JSON does not have, by None."""
     if isinstance(value, dict):
-        return {key: _jsonable(item) for key, item in value.items()}
+        return {key: _to_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_jsonable(item) for item in value]
+        return [_to_json(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

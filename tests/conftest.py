@@ -1,4 +1,4 @@
-"""What holds for every test: an archive of its own, and one torch thread."""
+"""Isolation of every test: its own empty archive, and one torch thread."""
 
 import os
 import sys
@@ -10,13 +10,13 @@ PLUGIN = "sktransfer-isolation"
 
 
 class Isolation:
-    """A plugin rather than fixtures of this file, so that the doctests in `sktransfer/` have it too."""
+    """Fixtures of every test. As a plugin, they also apply to the doctests in `sktransfer/`."""
 
     @pytest.fixture(autouse=True)
     def own_archive(self, tmp_path, monkeypatch):
-        """Point ``archive="auto"`` at a new folder, for this process and those it starts.
+        """Point ``archive="auto"`` at a new folder, for this process and its child processes.
 
-        It is empty: the starter archive is left out as well, but where a test is about it.
+        The folder is empty. The starter archive is turned off too. Tests of it turn it on again.
         """
         path = tmp_path / "archive"
         monkeypatch.setenv("SKTRANSFER_ARCHIVE", str(path))
@@ -25,7 +25,7 @@ class Isolation:
 
     @pytest.fixture(autouse=True)
     def one_torch_thread(self):
-        """Keep the workers from competing for cores, without importing torch where no test did."""
+        """Keep test workers from competing for cores. Torch is not imported for this."""
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)
 
@@ -35,9 +35,11 @@ def pytest_configure(config):
         return
     config.pluginmanager.register(Isolation(), PLUGIN)
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # for subprocesses, and a torch imported later
-    if not hasattr(config, "workerinput"):  # an xdist worker inherits the variable
-        # Outside a test (collection, fixtures of a wider scope) the user's archive is out of reach as well.
-        folder = tempfile.TemporaryDirectory(prefix="sktransfer-archive-", ignore_cleanup_errors=True)
+    if not hasattr(config, "workerinput"):  # an xdist worker inherits the variables
+        # Protects the user's archive outside a test: at collection and in fixtures of wider scope.
+        folder = tempfile.TemporaryDirectory(
+            prefix="sktransfer-archive-", ignore_cleanup_errors=True
+        )
         os.environ["SKTRANSFER_ARCHIVE"] = folder.name
         os.environ["SKTRANSFER_STARTER"] = "none"
         config.add_cleanup(folder.cleanup)

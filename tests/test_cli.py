@@ -1,4 +1,4 @@
-"""``python -m sktransfer archive ...``"""
+"""The command line: ``python -m sktransfer archive ...``."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def archive(tmp_path):
 
 @pytest.fixture
 def run(archive, capsys):
-    """Run a command on `archive`; exit code, output and errors."""
+    """Run a command on `archive` and return its exit code, stdout and stderr."""
 
     def run(*arguments, on=archive.path):
         code = cli.main(["archive", arguments[0], "--archive", str(on), *map(str, arguments[1:])])
@@ -38,25 +38,30 @@ def run(archive, capsys):
     return run
 
 
-def in_a_process(*arguments):
+def run_in_process(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "sktransfer", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "-m", "sktransfer", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
 
 
-def test_as_a_program(archive):
-    done = in_a_process("archive", "ls", "--archive", archive.path)
+def test_program_prints_results_and_one_line_errors(archive):
+    done = run_in_process("archive", "ls", "--archive", archive.path)
     assert (done.returncode, done.stderr) == (0, "")
     assert [line.split()[0] for line in done.stdout.splitlines()] == ["one", "two"]
     assert "best 0.875" in done.stdout
-    done = in_a_process("archive", "show", "three", "--archive", archive.path)
+    done = run_in_process("archive", "show", "three", "--archive", archive.path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: There is no task 'three'") and "Traceback" not in done.stderr
-    done = in_a_process("archive", "juggle")
+    assert (
+        done.stderr.startswith("error: There is no task 'three'") and "Traceback" not in done.stderr
+    )
+    done = run_in_process("archive", "unknown-command")
     assert done.returncode == 2 and "invalid choice" in done.stderr
 
 
-def test_ls_as_json(run):
+def test_ls_prints_records_as_json(run):
     code, out, _ = run("ls", "--json")
     assert code == 0
     assert json.loads(out)[0] == {
@@ -68,15 +73,15 @@ def test_ls_as_json(run):
     }
 
 
-def test_show(run):
+def test_show_prints_one_record(run):
     code, out, _ = run("show", "one")
     assert code == 0 and "n_failed    1" in out and "C: 1.0" in out
     shown = json.loads(run("show", "one", "--json")[1])
     assert shown["trials"][1]["score"] is None and shown["parameters"] == ["C"]
 
 
-def test_verify(run, archive):
-    assert run("verify") == (0, "Every file is sound.\n", "")
+def test_verify_reports_and_repairs_bad_files(run, archive):
+    assert run("verify") == (0, "No problems found.\n", "")
     bad = archive.path / "tasks" / "bad.joblib"
     bad.write_bytes(b"nonsense")
     code, out, _ = run("verify")
@@ -86,14 +91,14 @@ def test_verify(run, archive):
     assert run("verify")[0] == 0
 
 
-def test_a_bad_file_is_one_line(run, archive):
+def test_ls_warns_of_bad_file_in_one_line(run, archive):
     (archive.path / "tasks" / "bad.joblib").write_bytes(b"nonsense")
     code, out, err = run("ls")
     assert code == 0 and len(out.splitlines()) == 2
     assert err.startswith("warning: Skipped a file") and len(err.splitlines()) == 1
 
 
-def test_merge_export_import(run, archive, tmp_path):
+def test_merge_export_and_import_count_records(run, archive, tmp_path):
     file, other = tmp_path / "all.zip", tmp_path / "other"
     assert run("export", file, "--no-names", "--no-fingerprints")[0] == 0
     assert run("import", file, on=other)[1] == "2 added, 0 known, 0 refused\n"
@@ -107,74 +112,85 @@ def test_merge_export_import(run, archive, tmp_path):
     assert code == 1 and "1 refused" in out and "bad.joblib" in err
 
 
-def test_export_passes_its_choices_on(run, monkeypatch, tmp_path):
-    seen = {}
-    monkeypatch.setattr(Archive, "export", lambda self, file, **choices: seen.update(choices) or 0)
+def test_export_passes_options_to_archive(run, monkeypatch, tmp_path):
+    options = {}
+    monkeypatch.setattr(Archive, "export", lambda self, file, **parts: options.update(parts) or 0)
     run("export", tmp_path / "a.zip", "--samples", "--no-times")
-    assert seen == {"samples": True, "fingerprints": True, "names": True, "times": False}
+    assert options == {"samples": True, "fingerprints": True, "names": True, "times": False}
 
 
-def test_stats(run):
-    counted = json.loads(run("stats", "--json")[1])
-    assert (counted["records"], counted["trials"], counted["formats"]) == (2, 4, {"1": 2})
+def test_stats_counts_records_trials_and_formats(run):
+    counts = json.loads(run("stats", "--json")[1])
+    assert (counts["records"], counts["trials"], counts["formats"]) == (2, 4, {"1": 2})
     assert "records     2" in run("stats")[1]
 
 
-def test_prune(run, archive):
+def test_prune_lists_or_removes_records(run, archive):
     code, out, _ = run("prune", "--max-records", 1, "--dry-run")
-    assert (code, out) == (0, "one\n1 would go\n") and len(archive) == 2
+    assert (code, out) == (0, "one\n1 would be removed\n") and len(archive) == 2
     assert json.loads(run("prune", "--older-than", 30, "--json")[1])["removed"] == ["one", "two"]
     assert len(archive) == 0
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (("show", "../one"), "There is no task"),
         (("merge", "nowhere-at-all"), "There is no archive to merge from"),
         (("import", "nowhere.zip"), "nowhere.zip"),
         (("import", __file__), "not an exported archive"),
-        (("prune",), "Say what may go"),
+        (("prune",), "Pass at least one of --older-than, --keep-newest, --max-records."),
         (("prune", "--max-records", "-1"), "max_records must be"),
         (("export", os.curdir), "is a directory"),
     ],
 )
-def test_mistakes(run, archive, arguments, said):
+def test_usage_error_is_one_line_and_changes_nothing(run, archive, arguments, message):
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
-    assert err.startswith("error: ") and said in err and len(err.splitlines()) == 1
+    assert err.startswith("error: ") and message in err and len(err.splitlines()) == 1
     assert len(archive) == 2
 
 
-def test_a_file_as_archive(run, tmp_path):
+def test_file_as_archive_is_usage_error(run, tmp_path):
     (tmp_path / "file").write_text("x")
     for command in ("ls", "stats", "verify"):
         code, _, err = run(command, on=tmp_path / "file")
         assert code == 2 and "An archive is a directory, but this is a file" in err
 
 
-def test_no_archive_yet(run, tmp_path):
-    said = f"warning: There is no archive at {tmp_path / 'new'} yet.\n"
-    assert run("ls", on=tmp_path / "new") == (0, "The archive is empty.\n", said)
+def test_missing_archive_is_warned_of_and_not_created(run, tmp_path):
+    warning = f"warning: There is no archive at {tmp_path / 'new'} yet.\n"
+    assert run("ls", on=tmp_path / "new") == (0, "The archive is empty.\n", warning)
     assert not (tmp_path / "new").exists()
 
 
-def test_a_stranger_cannot_write_to_the_screen(run, tmp_path):
+def test_control_characters_of_records_are_escaped(run, tmp_path):
     task = Task.from_trials({"C": [1]}, [({"C": 1}, 0.9)], id="a")
-    Archive(tmp_path).append(replace(task, created="\x1b[2J2020\nfake  2020  SVC  3 trials  best 1"))
+    Archive(tmp_path).append(
+        replace(task, created="\x1b[2J2020\nfake  2020  SVC  3 trials  best 1")
+    )
     code, out, _ = run("ls", on=tmp_path)
     assert code == 0 and "\x1b" not in out and out.count("\n") == 1
     assert "\\x1b[2J2020\\nfake" in out
 
 
-def test_a_terminal_without_the_letters(archive):
+def test_characters_outside_terminal_encoding_are_escaped(archive):
     archive.append(Task.from_trials({"C": [1]}, [({"C": 1}, 0.5)], id="three", metrics=["Größe"]))
-    command = [sys.executable, "-m", "sktransfer", "archive", "show", "three", "--archive", str(archive.path)]
+    command = [
+        sys.executable,
+        "-m",
+        "sktransfer",
+        "archive",
+        "show",
+        "three",
+        "--archive",
+        str(archive.path),
+    ]
     settings = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, capture_output=True, text=True, env=settings, cwd=ROOT)
     assert done.returncode == 0 and r"Gr\xf6\xdfe" in done.stdout
 
 
-def test_older_than_any_date(run):
-    code, said, _ = run("prune", "--older-than", "999999")
-    assert code == 0 and "Traceback" not in said
+def test_prune_accepts_age_before_first_date(run):
+    code, out, _ = run("prune", "--older-than", "999999")
+    assert code == 0 and "Traceback" not in out

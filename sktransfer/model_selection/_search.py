@@ -108,9 +108,11 @@ class TransferSearchCV(BaseSearchCV):
     --------
     TransferOptimizer : The same search without cross-validation, by ask and tell.
 
-    Notes ----- Past searches that share rows with the current data are excluded. So inside
-    `cross_val_score`, no fold learns from another fold's search. A failing archive or model costs a
-    warning, never the search.
+    Notes
+    -----
+    Past searches that share rows with the current data are excluded. So inside `cross_val_score`, no
+    fold learns from another fold's search. A failing archive or model costs a warning, never the
+    search.
 
     Examples
     --------

@@ -1,59 +1,71 @@
-"""`suggest_space`: what to search of a known estimator, learned from the starter archive.
+"""`suggest_space`: a search space for a known estimator, learned from the starter archive.
 
-Good configurations are the best tenth of the trials on each data set. A range holds most of what was good
-anywhere, and some more at both ends; a parameter that made next to no difference is left alone.
+Good configurations are the best tenth of the trials on each data set. A suggested range holds most
+of the good values of all data sets, plus a margin at both ends. Parameters with hardly any effect
+are left out.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy import stats
 
-from sktransfer.archive import RecordError, Starter, starter_folder
-from sktransfer.space import Space
+from sktransfer.archive import Starter, starter_folder
+from sktransfer.exceptions import RecordError
+from sktransfer.space import Estimator, Space
 from sktransfer.space._axes import is_number
 from sktransfer.space._estimator_tree import final_estimator, is_scaled
 from sktransfer.task import Task
 from sktransfer.utils._values import identity
 
-GOOD = 0.1  # share of the trials on a data set that count as good
-COVERED = (
-    0.9  # share of the good values that a range must hold; the others are flukes of flat surfaces
-)
-WIDER = 0.1  # what a range gets at each end, of the width that was searched
-EFFECT = 0.02  # share of a data set's differences that a parameter must explain, in the mean
-_BINS = 4
-_BUDGETS = {"n_estimators", "max_iter"}
-_SERVES = {  # a parameter -> another, and the values of it with which it has a meaning
+GOOD_SHARE = 0.1  # share of the trials on a data set that count as good
+COVERAGE = 0.9  # share of the good values in a range; the others are chance hits of flat surfaces
+MARGIN = 0.1  # added to a range at each end, as a share of the width that was searched
+MIN_EFFECT = 0.02  # mean share of the variance of the ranks that a parameter must explain
+N_BINS = 4  # parts of a numeric axis whose ranks are compared
+BUDGET_PARAMETERS = {"n_estimators", "max_iter"}
+# Parameter -> another parameter, and its values with which the first one has an effect.
+REQUIRED_VALUES = {
     "gamma": ("kernel", {"rbf", "poly", "sigmoid"}),
     "p": ("metric", {"minkowski"}),
     "learning_rate_init": ("solver", {"sgd", "adam"}),
 }
 
 
-def suggest_space(estimator: Any) -> dict[str, Any]:
-    """Suggest a space to search for an estimator of the starter archive.
+class _Axis(Protocol):
+    """One parameter of the starter archive."""
+
+    def bins(self, values: Sequence[Any]) -> np.ndarray:
+        """Number of the part of the axis that each value is in."""
+
+    def suggest(self, good_values: Sequence[Any], current: object) -> object:
+        """List or distribution that covers the good values; None to keep the current value."""
+
+
+def suggest_space(estimator: Estimator) -> dict[str, Any]:
+    """Suggest a search space for an estimator of the starter archive.
 
     Parameters
     ----------
     estimator : estimator object
-        The estimator, or a pipeline that ends in it. If its columns are scaled first, the space is learned
-        from trials behind a scaler.
+        The estimator, or a pipeline that ends in it. If the pipeline scales the columns first, the
+        space is learned from trials with a scaler.
 
     Returns
     -------
     dict
-        Parameter names, as `TransferSearchCV` takes them, with lists of values or `scipy.stats`
-        distributions. The same at every call. ``TransferSearchCV(estimator, "auto")`` searches it.
+        Parameter names with lists of values or `scipy.stats` distributions, as `TransferSearchCV`
+        takes them. Every call returns the same space. ``TransferSearchCV(estimator, "auto")``
+        searches it.
 
     Raises
     ------
     ValueError
-        If nothing is known of the estimator.
+        If the starter archive has no tasks of the estimator, or cannot be read.
 
     Examples
     --------
@@ -69,85 +81,81 @@ def suggest_space(estimator: Any) -> dict[str, Any]:
     True
     """
     if isinstance(estimator, type):
-        raise TypeError(f"suggest_space takes an estimator, not a class: {estimator.__name__}().")
+        raise TypeError(f"Pass an estimator, not a class: suggest_space({estimator.__name__}()).")
     path, owner = final_estimator(estimator)
     starter, name = Starter(starter_folder()), type(owner).__name__
-    advice = "Write a space, for example {'C': loguniform(1e-3, 1e3)}."
+    advice = "Define the space yourself, for example {'C': loguniform(1e-3, 1e3)}."
     try:
         known = starter.estimators
     except (RecordError, OSError) as error:
         raise ValueError(
-            f"There is no suggestion without the starter archive, which cannot be used ({error}): install "
-            f"sktransfer again. {advice}"
+            f"The starter archive, which spaces are learned from, cannot be read ({error}). "
+            f"Reinstall sktransfer to repair it. {advice}"
         ) from error
     if name not in known:
         raise ValueError(
-            f"There is no suggestion for {name}, only for {', '.join(known)}. {advice}"
+            f"No space can be suggested for {name}, only for {', '.join(known)}. {advice}"
         )
     prefix = f"{path}__" if path else ""
-    # Whichever parameter: what is asked is what comes before the estimator.
-    today = Space.parse(
-        {prefix + next(iter(owner.get_params(deep=False))): [0]}, estimator
-    ).describe()
-    found = learned_space(starter.tasks(name, is_scaled(today)), owner.get_params(deep=False))
-    return {prefix + parameter: values for parameter, values in found.items()}
+    current = owner.get_params(deep=False)
+    # A space of any one parameter tells whether a scaler comes before the estimator.
+    probe = Space.parse({prefix + next(iter(current)): [0]}, estimator).describe()
+    learned = learn_space(starter.tasks(name, is_scaled(probe)), current)
+    return {prefix + parameter: values for parameter, values in learned.items()}
 
 
-def learned_space(tasks: Sequence[Task], own: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameter -> values, from tasks that were searched in one and the same space.
+def learn_space(tasks: Sequence[Task], current: Mapping[str, Any]) -> dict[str, Any]:
+    """Learn a space from tasks that all searched one and the same space.
 
     Parameters
     ----------
     tasks : sequence of Task
-    own : dict
-        Parameters of the estimator that the space is for. If the tasks tried variants, kernels for
-        instance, the one that the estimator is counts.
+    current : dict
+        Parameters of the estimator that the space is for. If the tasks searched several variants,
+        for example kernels, the branch of the estimator's own variant is used.
+
+    Returns
+    -------
+    dict
+        Parameter -> list of values or distribution.
     """
-    names = {
-        declared: name.partition(".")[2] for declared, name in tasks[0].space["canonical"].items()
-    }
-    branches = [{names[key]: entry for key, entry in b.items()} for b in tasks[0].space["branches"]]
-    branch = next((b for b in branches if _is_variant(b, own)), branches[0])
-    listed = {
-        n: set(map(identity, entry["values"])) for n, entry in branch.items() if "values" in entry
-    }
-    scores, rows = [], []
-    for task in tasks:
-        trials = [
-            (trial, {names[key]: value for key, value in trial.params.items()})
-            for trial in task.trials
-        ]
-        kept = [(t, row) for t, row in trials if t.status == "ok" and _belongs(row, branch, listed)]
-        if len(kept) >= 2:
-            scores.append(np.array([trial.score for trial, _ in kept]))
-            rows.append([row for _, row in kept])
-    axes = {name: axis for name, entry in branch.items() if (axis := _axis(entry)) is not None}
+    names = _parameter_names(tasks[0])
+    branch = _matching_branch(tasks[0], names, current)
+    scores, rows = _successful_trials(tasks, names, branch)
+    axes = {name: axis for name, entry in branch.items() if (axis := _make_axis(entry)) is not None}
     columns = {name: [[row[name] for row in task_rows] for task_rows in rows] for name in axes}
     ranks = [stats.rankdata(z) for z in scores]
-    effects = {name: _effect(axis, columns[name], ranks) for name, axis in axes.items()}
-    enough = min(EFFECT, max(effects.values()))  # where nothing matters, what matters most
-    chosen = {
-        name: axis.around(_good(columns[name], scores), own.get(name))
+    effects = {name: _explained_share(axis, columns[name], ranks) for name, axis in axes.items()}
+    # If no parameter has enough effect, the one with the largest is searched.
+    threshold = min(MIN_EFFECT, max(effects.values()))
+    suggested = {
+        name: axis.suggest(_good_values(columns[name], scores), current.get(name))
         for name, axis in axes.items()
-        if effects[name] >= enough
-        and _serves(name, own)
-        and not _is_spent(name, own, columns[name])
+        if effects[name] >= threshold
+        and _has_effect(name, current)
+        and not _exceeds_tried_budget(name, current, columns[name])
     }
-    return {name: values for name, values in chosen.items() if values is not None}
+    return {name: values for name, values in suggested.items() if values is not None}
 
 
-def _is_spent(name: str, own: Mapping[str, Any], tried: list[list]) -> bool:
-    """Whether the estimator is given more trees or iterations than were ever tried: they are left to it."""
-    return name in _BUDGETS and is_number(own.get(name)) and own[name] > max(map(max, tried))
+# -- trials of the starter archive ----------------------------------------------------------------
 
 
-def _serves(name: str, own: Mapping[str, Any]) -> bool:
-    """Whether a parameter has any effect beside the estimator's others: a precomputed kernel has no gamma."""
-    other, values = _SERVES.get(name, ("", set()))
-    return other not in own or (isinstance(own[other], str) and own[other] in values)
+def _parameter_names(task: Task) -> dict[str, str]:
+    """Declared name of each parameter, with its prefix -> its name in the estimator."""
+    canonical = task.space["canonical"]
+    return {declared: name.partition(".")[2] for declared, name in canonical.items()}
 
 
-def _is_variant(branch: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
+def _matching_branch(
+    task: Task, names: Mapping[str, str], current: Mapping[str, Any]
+) -> dict[str, Mapping[str, Any]]:
+    """The branch of the searched space that has the estimator's variant, or the first one."""
+    branches = [{names[key]: entry for key, entry in b.items()} for b in task.space["branches"]]
+    return next((b for b in branches if _is_variant(b, current)), branches[0])
+
+
+def _is_variant(branch: Mapping[str, Any], current: Mapping[str, Any]) -> bool:
     """Whether the categories that a branch holds fixed are those of the estimator."""
     fixed = {
         name: entry["values"][0]
@@ -155,32 +163,76 @@ def _is_variant(branch: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
         if len(entry.get("values", ())) == 1
     }
     return all(
-        is_number(value) or identity(value) == identity(own.get(name))
+        is_number(value) or identity(value) == identity(current.get(name))
         for name, value in fixed.items()
     )
 
 
-def _belongs(row: Mapping[str, Any], branch: Mapping[str, Any], listed: Mapping[str, set]) -> bool:
+def _successful_trials(
+    tasks: Sequence[Task], names: Mapping[str, str], branch: Mapping[str, Any]
+) -> tuple[list[np.ndarray], list[list[dict[str, Any]]]]:
+    """Scores and parameters of the successful trials of a branch, for each task that has two."""
+    listed = {
+        name: set(map(identity, entry["values"]))
+        for name, entry in branch.items()
+        if "values" in entry
+    }
+    scores, rows = [], []
+    for task in tasks:
+        kept = []
+        for trial in task.trials:
+            row = {names[key]: value for key, value in trial.params.items()}
+            if trial.status == "ok" and _is_in_branch(row, branch, listed):
+                kept.append((trial.score, row))
+        if len(kept) >= 2:
+            scores.append(np.array([score for score, _ in kept]))
+            rows.append([row for _, row in kept])
+    return scores, rows
+
+
+def _is_in_branch(
+    row: Mapping[str, Any], branch: Mapping[str, Any], listed: Mapping[str, set]
+) -> bool:
     return row.keys() == branch.keys() and all(
-        identity(row[n]) in known for n, known in listed.items()
+        identity(row[name]) in values for name, values in listed.items()
     )
 
 
-def _good(values: list[list], scores: list[np.ndarray]) -> list[Any]:
+# -- which parameters to search -------------------------------------------------------------------
+
+
+def _exceeds_tried_budget(name: str, current: Mapping[str, Any], tried: list[list]) -> bool:
+    """Whether the estimator has more trees or iterations than any trial. Then it keeps them."""
+    if name not in BUDGET_PARAMETERS or not is_number(current.get(name)):
+        return False
+    return current[name] > max(map(max, tried))
+
+
+def _has_effect(name: str, current: Mapping[str, Any]) -> bool:
+    """Whether the other parameters let this one have an effect. A linear kernel has no gamma."""
+    other, values = REQUIRED_VALUES.get(name, ("", set()))
+    return other not in current or (isinstance(current[other], str) and current[other] in values)
+
+
+def _good_values(values: list[list], scores: list[np.ndarray]) -> list[Any]:
     """The values in the best tenth of the trials on each data set."""
     found = []
     for column, z in zip(values, scores, strict=True):
-        best = np.argsort(-z, kind="stable")[: max(1, math.ceil(GOOD * len(z)))]
+        best = np.argsort(-z, kind="stable")[: max(1, math.ceil(GOOD_SHARE * len(z)))]
         found += [column[i] for i in best]
     return found
 
 
-def _effect(axis: Any, values: list[list], ranks: list[np.ndarray]) -> float:
-    """Share of the ranks' variance between parts of the axis, beyond chance, in the mean of the data sets."""
+def _explained_share(axis: _Axis, values: list[list], ranks: list[np.ndarray]) -> float:
+    """Share of the variance of the ranks that the bins of an axis explain beyond chance.
+
+    Mean over the data sets of 1 - (W / (n - k)) / (T / (n - 1)), with T the total sum of squares of
+    the n ranks and W the one within the k bins (adjusted R²).
+    """
     shares = []
     for column, rank in zip(values, ranks, strict=True):
-        part = axis.parts(column)
-        groups = [rank[part == p] for p in np.unique(part)]
+        bins = axis.bins(column)
+        groups = [rank[bins == number] for number in np.unique(bins)]
         n, k, total = len(rank), len(groups), float(np.var(rank)) * len(rank)
         if 1 < k < n and total > 0:
             within = sum(float(np.var(group)) * len(group) for group in groups)
@@ -188,48 +240,50 @@ def _effect(axis: Any, values: list[list], ranks: list[np.ndarray]) -> float:
     return float(np.mean(shares)) if shares else 0.0
 
 
-# -- axes: from values to numbers, and back to what is searched ------------------------------------
+# -- axes: from values to positions, and back to a list or a distribution -------------------------
 
 
-def _axis(entry: Mapping[str, Any]) -> Any:
-    """What a parameter of the starter archive is; None if it was held fixed."""
+def _make_axis(entry: Mapping[str, Any]) -> _Axis | None:
+    """The axis of a parameter of the starter archive; None if it was held fixed."""
     if "values" not in entry:
-        return _Scale(entry)
+        return _DistributionAxis(entry)
     values = entry["values"]
     if len(values) == 1:
         return None
-    return _Steps(values) if all(map(is_number, values)) else _Categories(values)
+    return _OrderedAxis(values) if all(map(is_number, values)) else _CategoricalAxis(values)
 
 
-def _span(u: np.ndarray) -> tuple[float, float]:
-    """Where most of some places in [0, 1] lie, and some more."""
-    rest = (1 - COVERED) / 2
-    low, high = np.quantile(u, [rest, 1 - rest])
-    return max(0.0, float(low) - WIDER), min(1.0, float(high) + WIDER)
+def _covering_interval(positions: np.ndarray) -> tuple[float, float]:
+    """The interval in [0, 1] that holds most of the positions, with a margin."""
+    tail = (1 - COVERAGE) / 2
+    low, high = np.quantile(positions, [tail, 1 - tail])
+    return max(0.0, float(low) - MARGIN), min(1.0, float(high) + MARGIN)
 
 
-class _Scale:
+class _DistributionAxis:
     """A uniform or loguniform distribution."""
 
     def __init__(self, entry: Mapping[str, Any]):
-        self._log = entry["distribution"] != "uniform"
-        made = (stats.loguniform if self._log else stats.uniform)(*entry["args"], **entry["kwds"])
-        self._low, self._high = map(float, made.support())
+        self._is_log = entry["distribution"] != "uniform"
+        family = stats.loguniform if self._is_log else stats.uniform
+        self._low, self._high = map(float, family(*entry["args"], **entry["kwds"]).support())
 
-    def _places(self, values: Sequence[float]) -> np.ndarray:
-        f: Callable = np.log if self._log else np.asarray
-        low, high = f(self._low), f(self._high)
-        return np.clip((f(np.array(values, dtype=float)) - low) / (high - low), 0, 1)
+    def _positions(self, values: Sequence[float]) -> np.ndarray:
+        scale: Callable = np.log if self._is_log else np.asarray
+        low, high = scale(self._low), scale(self._high)
+        return np.clip((scale(np.array(values, dtype=float)) - low) / (high - low), 0, 1)
 
-    def parts(self, values: Sequence[float]) -> np.ndarray:
-        return np.minimum((self._places(values) * _BINS).astype(int), _BINS - 1)
+    def bins(self, values: Sequence[float]) -> np.ndarray:
+        return np.minimum((self._positions(values) * N_BINS).astype(int), N_BINS - 1)
 
-    def around(self, good: Sequence[float], own: Any) -> Any:
-        low, high = _span(self._places(good))
-        if self._log:
+    def suggest(self, good_values: Sequence[float], current: object) -> object:
+        low, high = _covering_interval(self._positions(good_values))
+        if self._is_log:
             ratio = math.log(self._high / self._low)
             ends = self._low * math.exp(low * ratio), self._low * math.exp(high * ratio)
-            return stats.loguniform(_round(ends[0], math.floor), _round(ends[1], math.ceil))
+            return stats.loguniform(
+                _round_to_mark(ends[0], math.floor), _round_to_mark(ends[1], math.ceil)
+            )
         width = self._high - self._low
         step = 10.0 ** math.floor(math.log10(width / 2))
         first = max(self._low, math.floor((self._low + low * width) / step + 1e-9) * step)
@@ -237,59 +291,61 @@ class _Scale:
         return stats.uniform(round(first, 10), round(last - first, 10))
 
 
-class _Steps:
+class _OrderedAxis:
     """A list of numbers."""
 
     def __init__(self, values: Sequence[float]):
         self._values = sorted(values)
 
-    def parts(self, values: Sequence[float]) -> np.ndarray:
-        return np.searchsorted(self._values, values) * _BINS // len(self._values)
+    def bins(self, values: Sequence[float]) -> np.ndarray:
+        return np.searchsorted(self._values, values) * N_BINS // len(self._values)
 
-    def around(self, good: Sequence[float], own: Any) -> Any:
+    def suggest(self, good_values: Sequence[float], current: object) -> list[float]:
         last = len(self._values) - 1
-        low, high = _span(np.searchsorted(self._values, good) / last)
+        low, high = _covering_interval(np.searchsorted(self._values, good_values) / last)
         return self._values[math.floor(low * last + 1e-9) : math.ceil(high * last - 1e-9) + 1]
 
 
-class _Categories:
+class _CategoricalAxis:
     """Values without an order."""
 
     def __init__(self, values: Sequence[Any]):
         self._values = list(values)
-        self._place = {identity(value): place for place, value in reversed([*enumerate(values)])}
+        # Of equal values, the first one counts.
+        self._bins = {identity(value): number for number, value in reversed([*enumerate(values)])}
 
-    def parts(self, values: Sequence[Any]) -> np.ndarray:
-        return np.array([self._place[identity(value)] for value in values])
+    def bins(self, values: Sequence[Any]) -> np.ndarray:
+        return np.array([self._bins[identity(value)] for value in values])
 
-    def around(self, good: Sequence[Any], own: Any) -> Any:
-        counts = np.bincount(self.parts(good), minlength=len(self._values)) / len(good)
+    def suggest(self, good_values: Sequence[Any], current: object) -> list[Any] | None:
+        counts = np.bincount(self.bins(good_values), minlength=len(self._values))
+        shares = counts / len(good_values)
         kept = [
             value
-            for value, share in zip(self._values, counts, strict=True)
-            if share >= (1 - COVERED) / 2
+            for value, share in zip(self._values, shares, strict=True)
+            if share >= (1 - COVERAGE) / 2
         ]
-        return (
-            None
-            if len(kept) == 1 and identity(kept[0]) == identity(own)
-            else [_live(v) for v in kept]
-        )
+        if len(kept) == 1 and identity(kept[0]) == identity(current):
+            return None
+        return [_to_parameter(value) for value in kept]
 
 
-def _live(value: Any) -> Any:
-    """A described value as estimators take it: sizes of layers are tuples."""
+def _to_parameter(value: Any) -> Any:
+    """A value of a record as estimators take it: layer sizes are tuples."""
     return tuple(value) if isinstance(value, list) else value
 
 
-def _round(number: float, towards: Callable[[float], int]) -> float:
-    """The next power of ten, or half of one, downwards or upwards.
+def _round_to_mark(number: float, rounding: Callable[[float], int]) -> float:
+    """Round down or up to a power of ten, or five times one.
 
-    >>> _round(0.0123, math.floor), _round(0.0123, math.ceil), _round(70.0, math.floor)
-    (0.01, 0.05, 50.0)
+    >>> _round_to_mark(0.0123, math.floor), _round_to_mark(0.0123, math.ceil)
+    (0.01, 0.05)
+    >>> _round_to_mark(70.0, math.floor)
+    50.0
     """
     exponent = math.floor(math.log10(number) + 1e-9)
     marks = [10.0**exponent, 5 * 10.0**exponent, 10.0 ** (exponent + 1)]
     marks = [float(f"{mark:.3g}") for mark in marks]
-    if towards is math.floor:
+    if rounding is math.floor:
         return max(mark for mark in marks if mark <= number * (1 + 1e-9))
     return min(mark for mark in marks if mark >= number * (1 - 1e-9))

@@ -1,8 +1,8 @@
 """`TransferSearchCV` under the names and signatures of GridSearchCV and RandomizedSearchCV.
 
-For scikit-learn's own tests: archive off, budget = whole grid. What `TransferSearchCV` adds (three
-columns of ``cv_results_`` and three attributes) is taken out after `fit`, because those tests list
-everything there may be.
+They run scikit-learn's own tests, without an archive and with the whole grid as budget. Those tests
+list every column and attribute that may exist. So `fit` removes what `TransferSearchCV` adds: three
+columns of ``cv_results_`` and four attributes.
 """
 
 import sys
@@ -24,7 +24,7 @@ class _Adapter(TransferSearchCV):
     resume = False
     random_state = None
 
-    def _adopt(self, **params):
+    def _set_attributes(self, **params):
         for name, value in params.items():
             setattr(self, name, value)
 
@@ -55,7 +55,7 @@ class GridSearchCV(_Adapter):
         error_score=np.nan,
         return_train_score=False,
     ):
-        self._adopt(
+        self._set_attributes(
             estimator=estimator,
             param_grid=param_grid,
             scoring=scoring,
@@ -96,7 +96,7 @@ class RandomizedSearchCV(_Adapter):
         error_score=np.nan,
         return_train_score=False,
     ):
-        self._adopt(
+        self._set_attributes(
             estimator=estimator,
             param_distributions=param_distributions,
             n_iter=n_iter,

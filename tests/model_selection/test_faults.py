@@ -1,4 +1,4 @@
-"""Thirty fits killed with SIGKILL; `python -m benchmarks.faults` kills three hundred."""
+"""Thirty searches are killed with SIGKILL. `python -m benchmarks.faults` kills three hundred."""
 
 import os
 
@@ -9,7 +9,7 @@ from benchmarks.faults import WITHOUT_TORCH, run
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="SIGKILL")
-def test_killed_fits_are_found_again_and_taken_up(monkeypatch):
+def test_killed_searches_are_found_and_resumed(monkeypatch):
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join(["."] + os.environ.get("PYTHONPATH", "").split(os.pathsep))
     )

@@ -1,4 +1,4 @@
-"""A process that is forked after a search can search itself."""
+"""A process that is forked after a search can run a search."""
 
 import os
 import subprocess
@@ -15,12 +15,13 @@ from scipy.stats import loguniform
 from sklearn.svm import SVC
 from sktransfer import TransferSearchCV
 
-warnings.simplefilter("ignore")  # Python itself warns of forks where threads are at work
+warnings.simplefilter("ignore")  # Python warns of forks of a process with threads
 
 def search(seed):
     X = np.random.default_rng(seed).normal(size=(60, 4))
     space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-5, 10)}
-    return TransferSearchCV(SVC(), space, n_iter=4, cv=2, random_state=0).fit(X, X[:, 0] > 0).best_score_
+    fitted = TransferSearchCV(SVC(), space, n_iter=4, cv=2, random_state=0).fit(X, X[:, 0] > 0)
+    return fitted.best_score_
 
 search(0)
 child = os.fork()
@@ -31,10 +32,10 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.skipif(
-    not hasattr(os, "fork") or sys.platform == "darwin", reason="no forks, or unsafe ones"
+    not hasattr(os, "fork") or sys.platform == "darwin", reason="fork is missing or unsafe"
 )
-def test_a_forked_child_searches_with_the_starter_archive(monkeypatch):
-    """The starter archive is large enough for torch to want a second thread, which no child would have."""
+def test_forked_child_searches_with_the_starter_archive(monkeypatch):
+    """The starter archive is large enough for torch to use threads, which a fork does not copy."""
     monkeypatch.delenv("SKTRANSFER_STARTER")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     done = subprocess.run([sys.executable, "-c", SEARCH_THEN_FORK], cwd=ROOT, timeout=120)

@@ -1,4 +1,4 @@
-"""scikit-learn's estimator checks, on the instances it uses for GridSearchCV, and with no further excuses."""
+"""scikit-learn's estimator checks, with the instances and exceptions it has for GridSearchCV."""
 
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
@@ -12,35 +12,37 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sktransfer import TransferSearchCV
 
 
-def twins():
-    """(GridSearchCV as scikit-learn tests it, TransferSearchCV with the same parameters)."""
+def make_twins():
+    """Pairs of a GridSearchCV that scikit-learn tests and the equivalent TransferSearchCV."""
     for grid in _construct_instances(GridSearchCV):
         params = grid.get_params(deep=False)
         params["space"] = params.pop("param_grid")
         yield grid, TransferSearchCV(**params, archive=None, random_state=0)
 
 
-TWINS = list(twins())
+TWINS = list(make_twins())
 
 
-def excuses(search):
+def expected_failed_checks(search):
     grid = next(grid for grid, twin in TWINS if twin is search)
     return _get_expected_failed_checks(grid)
 
 
-@parametrize_with_checks([search for _, search in TWINS], expected_failed_checks=excuses)
-def test_checks(estimator, check):
+@parametrize_with_checks(
+    [search for _, search in TWINS], expected_failed_checks=expected_failed_checks
+)
+def test_estimator_check_passes(estimator, check):
     check(estimator)
 
 
-def test_twins_are_the_instances_of_grid_search():
+def test_all_instances_of_grid_search_are_checked():
     assert len(TWINS) >= 2
     kinds = {type(search.estimator) for _, search in TWINS}
     assert kinds & {Ridge, LogisticRegression}
 
 
 @pytest.mark.parametrize("surrogate", ["gp", "warm-start", "random"])
-def test_checks_hold_when_the_search_is_sequential(surrogate):
+def test_estimator_checks_pass_for_sequential_search(surrogate):
     from sklearn.utils.estimator_checks import check_estimator
 
     space = {"C": [0.01, 0.03, 0.1, 0.3, 1.0, 3.0]}

@@ -1,7 +1,7 @@
 """scikit-learn's own tests of its searches, run on `TransferSearchCV`.
 
-The module ships in scikit-learn's wheel. It is executed once more, under another name, with the
-adapters in the place of GridSearchCV and RandomizedSearchCV; its tests become tests of this module.
+The module of these tests is part of scikit-learn's wheel. It is executed again under another name,
+with adapters for GridSearchCV and RandomizedSearchCV. Its tests become tests of this module.
 """
 
 import importlib.util
@@ -15,17 +15,17 @@ from tests.model_selection import sklearn_adapter
 
 NAME = "sklearn_test_search_on_transfer_search"
 
-# test -> why it cannot hold
-EXCEPTIONS = {
-    "test_search_with_2d_array": "it expects the very draws of RandomizedSearchCV's random stream",
+# test -> why it cannot pass
+EXPECTED_FAILURES = {
+    "test_search_with_2d_array": "it expects the exact random draws of RandomizedSearchCV",
 }
 
 
-def load():
+def load_sklearn_tests():
     original = importlib.util.find_spec("sklearn.model_selection.tests.test_search")
     spec = importlib.util.spec_from_file_location(NAME, original.origin)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[NAME] = module  # classes defined in it must be found again by pickle
+    sys.modules[NAME] = module  # so that pickle finds the classes defined in it
     searches = {
         "GridSearchCV": sklearn_adapter.GridSearchCV,
         "RandomizedSearchCV": sklearn_adapter.RandomizedSearchCV,
@@ -35,16 +35,16 @@ def load():
     return module
 
 
-def adopt(module, namespace):
+def add_tests(module, namespace):
     for name, item in vars(module).items():
         if name.startswith("test_") or hasattr(item, "_fixture_function") or name == "pytestmark":
-            if name in EXCEPTIONS:
-                item = pytest.mark.xfail(reason=EXCEPTIONS[name], strict=True)(item)
+            if name in EXPECTED_FAILURES:
+                item = pytest.mark.xfail(reason=EXPECTED_FAILURES[name], strict=True)(item)
             namespace[name] = item
 
 
-adopt(load(), globals())
+add_tests(load_sklearn_tests(), globals())
 
 
-def test_exceptions_are_few():
-    assert len(EXCEPTIONS) <= 3
+def test_at_most_three_tests_are_expected_to_fail():
+    assert len(EXPECTED_FAILURES) <= 3

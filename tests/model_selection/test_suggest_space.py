@@ -1,4 +1,4 @@
-"""`suggest_space`, from a starter archive in which it is known what is good."""
+"""`suggest_space` on a starter archive whose good values are known."""
 
 import shutil
 
@@ -15,14 +15,14 @@ from sklearn.svm import SVC, SVR
 
 from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, profile, suggest_space
-from sktransfer.model_selection._suggest_space import _serves
+from sktransfer.model_selection._suggest_space import _has_effect
 
 BRANCHES = [
     {
         "kernel": ["rbf"],
         "C": loguniform(1e-4, 1e4),
         "gamma": loguniform(1e-6, 1e2),
-        "tol": loguniform(1e-5, 1e-1),  # makes no difference
+        "tol": loguniform(1e-5, 1e-1),  # has no effect
         "coef0": uniform(0, 1),
         "degree": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10],
         "class_weight": [None, "balanced"],
@@ -32,7 +32,7 @@ BRANCHES = [
 
 
 def score(params, best):
-    """Each parameter has one best place; `tol` has none."""
+    """The score falls with the distance from the best values. `tol` has no effect."""
     if params["kernel"] == "linear":
         return -abs(np.log10(params["C"] / 100))
     return (
@@ -44,16 +44,16 @@ def score(params, best):
     )
 
 
-def nearer(params, best):
-    """A configuration on the way to the best one, as a search would try it."""
+def move_towards(params, best):
+    """A configuration closer to the best one, as a search would try it."""
     moved = {name: best[name] * (params[name] / best[name]) ** 0.2 for name in ("C", "gamma")}
     moved["coef0"] = best["coef0"] + 0.2 * (params["coef0"] - best["coef0"])
     moved["degree"] = best["degree"] + params["degree"] % 3 - 1
     return {**params, **moved, "class_weight": best["class_weight"]}
 
 
-def task_of(seed, scaled):
-    """Half of the trials anywhere, half near the best place."""
+def make_task(seed, scaled):
+    """A task with half of its trials drawn at random and half near the best values."""
     best = {
         "C": 1.0,
         "gamma": 1e-2 if scaled else 1e-4,
@@ -65,7 +65,9 @@ def task_of(seed, scaled):
     prefix = "svc__" if scaled else ""
     rbf, linear = (Space.parse(branch) for branch in BRANCHES)
     drawn = rbf.sample(80, seed)
-    drawn = drawn[:40] + [nearer(params, best) for params in drawn[40:]] + linear.sample(20, seed)
+    drawn = (
+        drawn[:40] + [move_towards(params, best) for params in drawn[40:]] + linear.sample(20, seed)
+    )
     trials = [({prefix + name: v for name, v in p.items()}, score(p, best)) for p in drawn]
     named = [{prefix + name: values for name, values in branch.items()} for branch in BRANCHES]
     X = np.random.default_rng(seed).normal(size=(30, 2))
@@ -76,7 +78,7 @@ def task_of(seed, scaled):
 @pytest.fixture(scope="module")
 def packed(tmp_path_factory):
     folder = tmp_path_factory.mktemp("starter")
-    pack_starter([task_of(seed, scaled) for seed in range(4) for scaled in (False, True)], folder)
+    pack_starter([make_task(seed, scaled) for seed in range(4) for scaled in (False, True)], folder)
     return folder
 
 
@@ -87,7 +89,7 @@ def starter(packed, tmp_path, monkeypatch):
     return folder
 
 
-def test_ranges_hold_what_was_good_and_little_else():
+def test_ranges_hold_good_values_and_little_else():
     space = suggest_space(SVC(class_weight="balanced"))
     assert sorted(space) == ["C", "coef0", "degree", "gamma"]
     (c_low, c_high), (g_low, g_high) = space["C"].support(), space["gamma"].support()
@@ -102,23 +104,23 @@ def test_ranges_hold_what_was_good_and_little_else():
     assert {f"{bound:.3e}"[:5] for bound in (c_low, c_high, g_low, g_high)} <= {"1.000", "5.000"}
 
 
-def test_a_category_is_searched_unless_the_estimator_has_the_good_one():
+def test_category_is_searched_unless_the_estimator_has_the_good_value():
     assert suggest_space(SVC())["class_weight"] == ["balanced"]
     assert "class_weight" not in suggest_space(SVC(class_weight="balanced"))
 
 
-def test_it_is_the_same_again():
+def test_suggestion_is_the_same_at_every_call():
     first, again = suggest_space(SVC()), suggest_space(SVC())
     assert Space.parse(first).describe() == Space.parse(again).describe()
 
 
-def test_a_pipeline_has_its_own_names_and_ranges():
+def test_pipeline_gets_prefixed_names_and_ranges_of_scaled_data():
     bare, scaled = suggest_space(SVC()), suggest_space(make_pipeline(StandardScaler(), SVC()))
     assert sorted(scaled) == [f"svc__{name}" for name in sorted(bare)]
     assert bare["gamma"].support()[1] < scaled["svc__gamma"].support()[1]
 
 
-def test_columns_that_are_scaled_inside_a_transformer_count():
+def test_scaler_inside_column_transformer_counts_as_scaling():
     columns = ColumnTransformer(
         [("numbers", StandardScaler(), [0]), ("words", OneHotEncoder(), [1])]
     )
@@ -127,74 +129,80 @@ def test_columns_that_are_scaled_inside_a_transformer_count():
     assert space["clf__gamma"].support() == scaled["svc__gamma"].support()
 
 
-def test_the_variant_that_the_estimator_is_counts():
+def test_space_is_that_of_the_kernel_of_the_estimator():
     space = suggest_space(SVC(kernel="linear"))
     assert list(space) == ["C"]
     low, high = space["C"].support()
     assert 1 <= low < 100 < high
 
 
-@pytest.mark.parametrize("kernel", ["precomputed", lambda A, B: A @ B.T])
-def test_what_has_no_effect_is_not_searched(kernel):
+@pytest.mark.parametrize(
+    "kernel", ["precomputed", lambda A, B: A @ B.T], ids=["precomputed", "callable"]
+)
+def test_gamma_is_not_searched_without_a_kernel_that_uses_it(kernel):
     assert "gamma" in suggest_space(SVC())
     space = suggest_space(SVC(kernel=kernel))
     assert "C" in space and "gamma" not in space
 
 
 @pytest.mark.parametrize(
-    ("name", "own", "serves"),
+    ("name", "current", "has_effect"),
     [
         ("p", {"metric": "cosine"}, False),
         ("p", {"metric": "minkowski"}, True),
         ("learning_rate_init", {"solver": "lbfgs"}, False),
-        ("gamma", {}, True),  # of another estimator than those with a kernel
+        ("gamma", {}, True),  # of an estimator without a kernel
         ("C", {"kernel": "precomputed"}, True),
     ],
 )
-def test_which_parameters_serve(name, own, serves):
-    assert _serves(name, own) == serves
+def test_parameter_has_effect_only_with_certain_values_of_another(name, current, has_effect):
+    assert _has_effect(name, current) == has_effect
 
 
-def test_a_class_is_no_estimator():
-    with pytest.raises(TypeError, match=r"not a class: SVC\(\)"):
+def test_class_in_place_of_estimator_raises_type_error():
+    with pytest.raises(TypeError, match=r"not a class: suggest_space\(SVC\(\)\)"):
         suggest_space(SVC)
 
 
-def test_where_nothing_matters_something_is_searched(starter):
-    task = task_of(0, scaled=False)
+def test_space_is_not_empty_if_no_parameter_has_an_effect(starter):
+    task = make_task(0, scaled=False)
     flat = [(trial.params, 0.5) for trial in task.trials]
-    pack_starter(
-        [Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter
-    )
+    pack_starter([Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter)
     assert suggest_space(SVC())
 
 
-def test_an_estimator_behind_a_wrapper():
+def test_estimator_inside_meta_estimator_is_found():
     assert "estimator__C" in suggest_space(OneVsRestClassifier(SVC()))
 
 
 @pytest.mark.parametrize(
-    "estimator", [SVR(), BaggingClassifier(SVC()), make_pipeline(StandardScaler())]
+    "estimator",
+    [SVR(), BaggingClassifier(SVC()), make_pipeline(StandardScaler())],
+    ids=["regressor", "ensemble", "transformer"],
 )
-def test_an_unknown_estimator_is_told_what_is_known(estimator):
-    with pytest.raises(ValueError, match=r"no suggestion for \w+, only for SVC. Write a space"):
+def test_unknown_estimator_raises_error_that_lists_the_known(estimator):
+    with pytest.raises(
+        ValueError, match=r"suggested for \w+, only for SVC\. Define the space yourself"
+    ):
         suggest_space(estimator)
 
 
-def test_without_a_starter_archive(starter):
+def test_missing_starter_archive_raises_error(starter):
     for file in starter.iterdir():
         file.unlink()
-    with pytest.raises(ValueError, match=r"install sktransfer again\. Write a space"):
+    with pytest.raises(
+        ValueError, match=r"Reinstall sktransfer to repair it\. Define the space yourself"
+    ):
         suggest_space(SVC())
 
 
-def test_who_does_without_its_trials_may_ask_it(starter, monkeypatch):
+def test_packaged_starter_is_used_if_searches_have_it_turned_off(starter, monkeypatch):
     monkeypatch.setenv("SKTRANSFER_STARTER", "none")
     monkeypatch.setattr("sktransfer.archive._storage.PACKAGED_STARTER", starter)
     assert "C" in suggest_space(SVC())
 
 
-def test_a_search_takes_it(tmp_path):
+def test_search_with_auto_space_uses_the_suggestion(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     y = X[:, 0] > 0
     archive = Archive(tmp_path / "own")
@@ -206,15 +214,15 @@ def test_a_search_takes_it(tmp_path):
     assert len(archive[archive.add(search, X, y)].trials) == 3
 
 
-def test_a_search_says_what_is_wrong():
+def test_search_raises_error_for_unknown_estimator_and_unknown_space():
     X, y = [[0.0], [1.0]] * 5, [0, 1] * 5
-    with pytest.raises(ValueError, match="no suggestion for BaggingClassifier"):
+    with pytest.raises(ValueError, match="No space can be suggested for BaggingClassifier"):
         TransferSearchCV(BaggingClassifier(), "auto", archive=None).fit(X, y)
     with pytest.raises(ValueError, match="'auto'"):
         TransferSearchCV(SVC(), "atuo", archive=None).fit(X, y)
 
 
-def test_more_trees_than_were_tried_are_left_alone(monkeypatch):
+def test_budget_above_all_tried_ones_is_not_searched(monkeypatch):
     monkeypatch.delenv("SKTRANSFER_STARTER")
     assert "n_estimators" in suggest_space(RandomForestClassifier())
     assert "n_estimators" not in suggest_space(RandomForestClassifier(n_estimators=500))

@@ -1,4 +1,4 @@
-"""Expected improvement against Monte Carlo and against its limits; its maximization over mixed spaces."""
+"""Expected improvement against Monte Carlo and its limits, and its maximization in mixed spaces."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,10 @@ from sktransfer.optimizer._acquisition import log_expected_improvement
 from sktransfer.optimizer._maximize import maximize, neighbors
 
 
-@pytest.mark.parametrize(("mean", "std", "best"), [(0, 1, 0), (0.5, 0.2, 0.9), (2, 0.1, 1), (-1, 3, 2)])
-def test_ei_equals_monte_carlo(mean, std, best):
+@pytest.mark.parametrize(
+    ("mean", "std", "best"), [(0, 1, 0), (0.5, 0.2, 0.9), (2, 0.1, 1), (-1, 3, 2)]
+)
+def test_expected_improvement_equals_monte_carlo(mean, std, best):
     draws = np.random.default_rng(0).normal(mean, std, 400_000)
     expected = np.maximum(draws - best, 0).mean()
     log_ei = log_expected_improvement(np.array([mean]), np.array([std]), best)
@@ -19,7 +21,7 @@ def test_ei_equals_monte_carlo(mean, std, best):
 
 
 @pytest.mark.parametrize("v", [-30.0, -8.0, -1.0001, -0.9999, 0.0, 3.0])
-def test_log_h_equals_the_integral(v):
+def test_log_expected_improvement_equals_its_integral(v):
     integral = quad(lambda t: t * np.exp(-0.5 * t * t + v * t), 0, 40)[0]  # h(v) / phi(v)
     expected = np.log(integral) + norm.logpdf(v)
     assert log_expected_improvement(np.array([v]), np.array([1.0]), 0.0)[0] == pytest.approx(
@@ -27,7 +29,7 @@ def test_log_h_equals_the_integral(v):
     )
 
 
-def test_log_ei_never_underflows_and_is_monotone():
+def test_log_expected_improvement_is_finite_and_monotone():
     v = np.concatenate([-np.geomspace(1e8, 1e-3, 4000), np.linspace(0, 10, 100)])
     values = log_expected_improvement(v, np.ones_like(v), 0.0)
     assert np.isfinite(values).all()
@@ -40,16 +42,18 @@ MIXED = [
 ]
 
 
-def test_the_maximum_of_a_mixed_space_is_found():
+def test_maximize_finds_the_maximum_in_a_mixed_space():
     space = Space.parse(MIXED)
     goal = space.encode({"kind": "c", "x": 0.37, "list": 8})
     weights = np.where(space.categorical, 0.5, 1.0)
 
     def acquisition(codes):
-        apart = np.where(space.categorical, codes != goal, np.abs(codes - goal))
-        return -(apart * weights).sum(axis=1)
+        distance = np.where(space.categorical, codes != goal, np.abs(codes - goal))
+        return -(distance * weights).sum(axis=1)
 
-    found = maximize(acquisition, space, np.random.default_rng(0), near=np.empty((0, space.n_columns)))
+    found = maximize(
+        acquisition, space, np.random.default_rng(0), near=np.empty((0, space.n_columns))
+    )
     best = space.decode(found[0])
     assert best["kind"] == "c"
     assert best["list"] == 8
@@ -58,7 +62,7 @@ def test_the_maximum_of_a_mixed_space_is_found():
     assert (np.diff(values) <= 0).all()
 
 
-def test_neighbors_are_valid_and_differ():
+def test_neighbors_are_valid_and_differ_from_their_origin():
     space = Space.parse(MIXED)
     rng = np.random.default_rng(0)
     codes = space.encode(space.sample(300, 0))
