@@ -15,6 +15,7 @@ minimized over w, alpha, beta, contexts and v_0 with their log priors; `_blr` ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import guard as guarded
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates._core.training import task_batches, train
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 from sktransfer.utils._networks import Network, forward
 from sktransfer.utils._scores import impute_failures
@@ -132,7 +133,7 @@ class ABLR(MetaSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.encoder is not None and not isinstance(self.encoder, Encoder):
             raise ValueError(f"encoder={self.encoder!r} must be an Encoder (e.g. ManualEncoder()) or None.")
         if self.context not in (None, "learned"):
@@ -286,11 +287,13 @@ class ABLR(MetaSurrogate):
             known = known[np.sort(rng.choice(len(known), MAX_CONTEXTS, replace=False))]
         return most_probable(known, evidence, rng)
 
-    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        """The best settings of the past tasks, of which the first trial is the one that all heads favor."""
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The first trial is one of the past tasks' best settings, the one that all heads favor."""
+        hints = super().hints(target)
         if len(target.z) or not self._has_past:
-            return None
-        return self.past_.best_settings(self.n_settings, np.ones(len(self.past_), dtype=bool))
+            return hints
+        everyone = np.ones(len(self.past_), dtype=bool)
+        return replace(hints, restrict_to=self.past_.best_settings(self.n_settings, everyone))
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
         """Correlation of the scores at past settings, by the contexts; None without contexts."""

@@ -166,28 +166,19 @@ class Surrogate(BaseEstimator):
         Whether learning takes long enough for its result to be kept.
     fallback_name : str
         What it is without a past, in words; with them, `fit` warns that there is none.
-    redraw : float
-        Probability with which each coordinate of a proposal is redrawn at random, once it has seen a trial.
     """
 
     n_initial: int = 0
     uses_past_tasks: ClassVar[bool] = False
     is_cacheable: ClassVar[bool] = False
     fallback_name: ClassVar[str] = ""
-    redraw: float = 0.0
 
-    @property
-    def n_initial_(self) -> int:
-        """As `n_initial`, now that the past is known: a model that can speak at once needs none."""
-        return self.n_initial
-
-    @property
-    def redraw_(self) -> float:
-        """As `redraw`, now that the past is known."""
-        return self.redraw
+    def check_params(self) -> None:
+        """Raise a ValueError if a parameter is invalid. `fit` calls it."""
 
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Surrogate:
         """Learn from past tasks, of which there may be none."""
+        self.check_params()
         self.n_tasks_ = len(tasks)
         if self.fallback_name and not any(np.isfinite(task.z).any() for task in tasks):
             warnings.warn(
@@ -208,38 +199,9 @@ class Surrogate(BaseEstimator):
         """
         return None
 
-    def check_params(self) -> None:
-        """Raise a ValueError if a parameter is invalid. `fit` does it, too."""
-
     def hints(self, target: EncodedTask) -> SearchHints:
-        """How the target is to be searched, given its trials so far."""
-        settings, sources = self.proposals(target)
-        return SearchHints(
-            n_initial=self.n_initial_,
-            space_filling=self.n_initial > 0,
-            first_settings=settings,
-            sources=tuple(sources),
-            restrict_to=None if len(target.z) else self.first_choices(target),
-            region=self.region(target),
-            thompson=self.draws(target),
-            redraw=self.redraw_,
-        )
-
-    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
-        """Configurations to be tried before the posterior is asked, best first, and the past task of each."""
-        return np.empty((0, target.theta.shape[1])), []
-
-    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        """Codes that the first choice of the posterior is limited to; None if it may choose freely."""
-        return None
-
-    def draws(self, target: EncodedTask) -> bool:
-        """Whether the next trial is the best of a draw from the posterior (Thompson sampling), not of EI."""
-        return False
-
-    def region(self, target: EncodedTask) -> Region | None:
-        """The part of the space that the next trial is looked for in; None for all of it."""
-        return None
+        """How to search the target, given its trials so far."""
+        return SearchHints(n_initial=self.n_initial, space_filling=self.n_initial > 0)
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
         """How alike each past task is to the target, in [0, 1]; None if the method has no such notion."""

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -44,7 +45,7 @@ from sktransfer.surrogates._core.neighbor_kernel import neighbor_covariance
 from sktransfer.surrogates._core.past_trials import Level, Past
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, known
 from sktransfer.surrogates._core.training import train
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._torch import eye, tensor, torch_context
@@ -130,7 +131,7 @@ class CommonSurface(MetaSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.kernel not in ("mkl", "sqe"):
             raise ValueError(f"kernel={self.kernel!r} must be 'mkl' or 'sqe'.")
         if self.scale not in ("inferred", "running"):
@@ -242,10 +243,10 @@ class CommonSurface(MetaSurrogate):
 
     # -- the target ----------------------------------------------------------------------------
 
-    @property
-    def redraw_(self) -> float:
-        """Nothing is redrawn where there is no past, and so no common scale to be estimated."""
-        return self.redraw if self._has_past else 0.0
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """Coordinates are redrawn only if there are past tasks, and so a common scale to estimate."""
+        hints = super().hints(target)
+        return replace(hints, redraw=self.redraw) if self._has_past else hints
 
     def posterior(self, target: EncodedTask) -> Posterior:
         """Belief about the target: the common surface, given its trials."""

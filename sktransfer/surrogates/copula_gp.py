@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -22,7 +23,7 @@ from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import weigh
 from sktransfer.surrogates._core.training import train
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import gaussian_process
 from sktransfer.utils._networks import Activation, Network, forward
 from sktransfer.utils._scores import clip_low_outliers, normal_scores, standardize
@@ -109,7 +110,7 @@ class CopulaGP(MetaSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.transform not in ("copula", "standardize"):
             raise ValueError(f"transform={self.transform!r} must be 'copula' or 'standardize'.")
         if not 0 <= self.dropout < 1:
@@ -190,8 +191,9 @@ class CopulaGP(MetaSurrogate):
 
     # -- the target ----------------------------------------------------------------------------
 
-    def draws(self, target: EncodedTask) -> bool:
-        return self._has_past and self._few(target.z)
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """Thompson sampling while there are past tasks and few trials of the target."""
+        return replace(super().hints(target), thompson=self._has_past and self._few(target.z))
 
     def _few(self, z: np.ndarray) -> bool:
         return self.n_thompson is None or len(z) < self.n_thompson

@@ -9,6 +9,7 @@ Linear in N; see `_blr`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
 from sktransfer.surrogates._core.linear_regression import LinearRegression, correlations
 from sktransfer.surrogates._core.network_inputs import Inputs
-from sktransfer.surrogates.base import EncodedTask
+from sktransfer.surrogates.base import EncodedTask, SearchHints
 from sktransfer.utils._networks import Network, forward
 from sktransfer.utils._threads import single_threaded
 from sktransfer.utils._torch import tensor
@@ -53,7 +54,7 @@ class DistBLR(JointSurrogate):
     >>> import numpy as np
     >>> past = EncodedTask(np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2]), np.array([False]))
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
-    >>> DistBLR(steps=20, n_settings=1).fit([past]).first_choices(target)
+    >>> DistBLR(steps=20, n_settings=1).fit([past]).hints(target).restrict_to
     array([[0.4]])
     """
 
@@ -138,11 +139,12 @@ class DistBLR(JointSurrogate):
             Y = self._features(theta.repeat(m, 1), vectors.repeat_interleave(k, dim=0)).reshape(m, k, -1)
             return correlations(Y).numpy()
 
-    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        """The best settings of the past tasks: a network does not extrapolate well (section 4.3)."""
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The first trial is one of the past tasks' best settings (section 4.3)."""
+        hints = super().hints(target)
         if len(target.z) or not self._has_past:
-            return None
-        return self.past_.best_settings(self.n_settings, self.readable_)
+            return hints
+        return replace(hints, restrict_to=self.past_.best_settings(self.n_settings, self.readable_))
 
 
 class _PastPrior:

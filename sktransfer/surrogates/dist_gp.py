@@ -100,8 +100,8 @@ class DistGP(JointSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
-        super()._check()
+    def check_params(self) -> None:
+        super().check_params()
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
         if self.max_trials < 1:

@@ -19,6 +19,7 @@ With `prior` phi1 has one more output, the mean m(x, H) of a score, and the kern
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ from sktransfer.surrogates._core.model_averaging import weigh
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.portfolio import select_portfolio
 from sktransfer.surrogates._core.training import train
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._networks import Network
 from sktransfer.utils._scores import clip_low_outliers, standardize
@@ -161,7 +162,7 @@ class DKLM(MetaSurrogate):
     def _has_prior(self) -> bool:
         return self.prior and self.meta
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.scores not in ("standardize", "raw"):
             raise ValueError(f"scores={self.scores!r} is not known. Give 'standardize' or 'raw'.")
         least = {"n_landmarks": 1, "steps": 0, "inner_steps": 1, "n_tasks": 1, "n_trials": 2, "n_seen": 2}
@@ -252,20 +253,20 @@ class DKLM(MetaSurrogate):
 
     # -- the target ----------------------------------------------------------------------------
 
-    @property
-    def n_initial_(self) -> int:
-        """A first trial, from the portfolio: kernels alone do not say where the good settings are."""
-        return 1 if self._has_past else self.n_initial
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The first trials are a portfolio: settings that together do well on the past tasks.
 
-    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
-        """The portfolio: settings that together do well on the past tasks, each with the task it is from.
-
-        Where a mean was learned and as many trials are there already, the model makes the better proposals.
+        It ends after `n_initial` trials if a mean was learned: the model then proposes better settings. One
+        trial is needed in any case, because kernels alone do not tell where good settings are.
         """
-        rows = self.learned_.get("portfolio", np.empty(0, dtype=int))
-        if not len(rows) or (self._has_prior and len(target.z) >= self.n_initial):
-            return super().proposals(target)
-        return self.past_.theta[rows], [str(name) for name in self.past_.ids[self.past_.owner[rows]]]
+        hints = super().hints(target)
+        if not self._has_past:
+            return hints
+        hints, rows = replace(hints, n_initial=1), self.learned_["portfolio"]
+        if self._has_prior and len(target.z) >= self.n_initial:
+            return hints
+        sources = tuple(str(name) for name in self.past_.ids[self.past_.owner[rows]])
+        return replace(hints, first_settings=self.past_.theta[rows], sources=sources)
 
     def posterior(self, target: EncodedTask) -> Posterior:
         """Fit to the target's trials, condition on them, and weigh against a plain Gaussian process."""

@@ -51,10 +51,12 @@ class GP(Surrogate):
         self.n_initial = n_initial
         self.max_iter = max_iter
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> GP:
-        """Check the parameters; nothing is learned from past tasks."""
+    def check_params(self) -> None:
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> GP:
+        """Check the parameters; nothing is learned from past tasks."""
         super().fit(tasks, warm_from)
         return self
 

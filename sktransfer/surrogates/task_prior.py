@@ -40,7 +40,7 @@ from sktransfer.surrogates._core.model_averaging import Guarded, guard
 from sktransfer.surrogates._core.past_trials import Past
 from sktransfer.surrogates._core.portfolio import complement
 from sktransfer.surrogates._core.task_processes import TaskProcesses
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.utils._scores import impute_failures
 
 MAX_POINTS = 400
@@ -188,19 +188,23 @@ class TaskPrior(TaskProcesses):
         """Rows of the best settings of some past tasks."""
         return self.past_.best_rows(_TOP, np.isin(np.arange(len(self.past_)), numbers))
 
-    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        """The best settings of the past tasks that are listened to."""
-        if not self._has_past or self._why_silent(target):
-            return None
-        return self.past_.theta[self._best_rows(self._listened_to(target)[0])]
-
-    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
-        """While the target shows little: what, beside the trials made, does best on the past tasks."""
-        shows_little = target.is_on_plateau or 0 < len(target.z) < N_PORTFOLIO
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The first trial is among the best past settings, the next two are from a portfolio."""
+        hints = super().hints(target)
+        shows_little = target.is_on_plateau or len(target.z) < N_PORTFOLIO
         if not self._has_past or not shows_little or self._why_silent(target):
-            return super().proposals(target)
-        numbers, past = self._listened_to(target)[0], self.past_
+            return hints
+        numbers = self._listened_to(target)[0]
         rows = self._best_rows(numbers)
+        if not len(target.z):
+            return replace(hints, restrict_to=self.past_.theta[rows])
+        chosen = rows[self._complement(numbers, rows, target)]
+        sources = tuple(str(self.past_.ids[self.past_.owner[row]]) for row in chosen)
+        return replace(hints, first_settings=self.past_.theta[chosen], sources=sources)
+
+    def _complement(self, numbers: np.ndarray, rows: np.ndarray, target: EncodedTask) -> list[int]:
+        """Which of these settings, beside the trials made, do best on the past tasks."""
+        past = self.past_
         own = [past.z[past.owner == number] for number in numbers]
         middle, best = (np.array([statistic(z) for z in own])[:, None] for statistic in (np.median, np.max))
 
@@ -208,8 +212,7 @@ class TaskPrior(TaskProcesses):
             means = self._processes.take(numbers).mean(theta)
             return np.clip((means - middle) / np.maximum(best - middle, 1e-9), -1, 1)
 
-        chosen = rows[complement(reached(past.theta[rows]), reached(target.theta).max(axis=1), _LINED_UP)]
-        return past.theta[chosen], [str(past.ids[past.owner[row]]) for row in chosen]
+        return complement(reached(past.theta[rows]), reached(target.theta).max(axis=1), _LINED_UP)
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """The prior, conditioned on the target's trials, and weighed against a GP on these alone.

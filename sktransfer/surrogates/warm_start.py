@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from sktransfer.surrogates.base import EncodedTask, Surrogate
+from sktransfer.surrogates.base import EncodedTask, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 
 
@@ -40,9 +41,9 @@ class WarmStart(GP):
     >>> import numpy as np
     >>> past = EncodedTask(np.array([[0.2], [0.8]]), np.array([0.5, 0.9]), np.array([False]), id="a")
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
-    >>> WarmStart().fit([past]).proposals(target)
-    (array([[0.8],
-           [0.2]]), ['a', 'a'])
+    >>> hints = WarmStart().fit([past]).hints(target)
+    >>> hints.first_settings.tolist(), hints.sources
+    ([[0.8], [0.2]], ('a', 'a'))
     """
 
     uses_past_tasks = True
@@ -86,8 +87,12 @@ class WarmStart(GP):
         self.n_tasks_ = len(state["ids"])
         return self
 
-    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
-        """The settings to try first, best first, and the id of the past task each comes from."""
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The best settings of the nearest past tasks first."""
+        settings, sources = self._first_settings(target)
+        return replace(super().hints(target), first_settings=settings, sources=sources)
+
+    def _first_settings(self, target: EncodedTask) -> tuple[np.ndarray, tuple[str, ...]]:
         past = self.past_
         order = np.argsort(self._distances(target), kind="stable")
         order = order[np.isin(order, past["owner"])][: self.n_tasks]  # those that have a setting to give
@@ -100,7 +105,7 @@ class WarmStart(GP):
                 for row in itertools.islice(fresh, 1):
                     taken.append(row)
                     sources.append(str(past["ids"][number]))
-        return np.array(taken).reshape(-1, target.theta.shape[1]), sources
+        return np.array(taken).reshape(-1, target.theta.shape[1]), tuple(sources)
 
     def _near_any(self, row: np.ndarray, taken: list[np.ndarray], categorical: np.ndarray) -> bool:
         reach = np.where(categorical, 0.0, self.min_distance)

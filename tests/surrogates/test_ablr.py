@@ -86,11 +86,11 @@ def test_each_task_has_its_own_precisions():
 
 def test_first_choices_are_the_best_past_settings():
     tasks = past_tasks(3, profiles=False)
-    choices = quick(n_settings=2).fit(tasks).first_choices(target())
+    choices = quick(n_settings=2).fit(tasks).hints(target()).restrict_to
     assert choices.shape == (6, 2)
     best = [task.theta[task.z.argmax()] for task in tasks]
     np.testing.assert_array_equal(choices[::2], best)
-    assert quick().fit(tasks).first_choices(target(1)) is None
+    assert quick().fit(tasks).hints(target(1)).restrict_to is None
 
 
 def test_the_guard_weighs_the_past_and_is_an_option():
@@ -201,20 +201,20 @@ def test_bad_parameters_are_named(params, words):
 def test_no_past_is_a_plain_gp_and_says_so(kind):
     with pytest.warns(UserWarning, match="ABLR has no past trials.*Gaussian process"):
         surrogate = quick(**KINDS[kind]).fit([])
-    assert surrogate.n_initial_ == 4
+    assert surrogate.hints(target()).n_initial == 4
     assert_same_belief(
         finite(surrogate.posterior(target(6))),
         make_surrogate("gp").fit([]).posterior(target(6)).predict(POINTS),
     )
     assert surrogate.posterior(target(0)) is None
-    assert surrogate.first_choices(target(0)) is None
+    assert surrogate.hints(target(0)).restrict_to is None
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("n_tasks", [1, 3])
 def test_few_trials_and_few_tasks(kind, n_tasks):
     surrogate = quick(**KINDS[kind]).fit(past_tasks(n_tasks, trials=1))
-    assert surrogate.n_initial_ == 0
+    assert surrogate.hints(target()).n_initial == 0
     for n in (0, 1, 2, 5):
         finite(surrogate.posterior(target(n)))
 
@@ -242,7 +242,7 @@ def test_equal_failed_and_mixed_scores(kind):
     for z in (own.z, np.full(5, 0.5), np.array([np.nan, *own.z[1:]]), np.full(5, np.nan)):
         finite(surrogate.posterior(EncodedTask(own.theta, z, NUMBERS, own.profile)))
     with pytest.warns(UserWarning, match="no past trials"):
-        assert quick(**KINDS[kind]).fit(tasks[2:3]).n_initial_ == 4
+        assert quick(**KINDS[kind]).fit(tasks[2:3]).hints(target()).n_initial == 4
 
 
 def test_failures_count():
@@ -262,7 +262,7 @@ def test_categories_and_parameters_that_come_and_go():
     points = np.column_stack([rng.random(10), np.full(10, 1.0), rng.random(10)])  # a category never seen
     mean, _ = finite(surrogate.posterior(EncodedTask(points[:3], points[:3, 0], categorical)), points)
     assert len(mean) == 10
-    choices = surrogate.first_choices(EncodedTask(np.empty((0, 3)), np.empty(0), categorical))
+    choices = surrogate.hints(EncodedTask(np.empty((0, 3)), np.empty(0), categorical)).restrict_to
     assert len(choices) and (choices[:, 1] >= 0).all()
 
 

@@ -29,7 +29,7 @@ NONE = trials([], [])
 
 
 def test_it_is_the_bounding_box_of_the_best_settings():
-    region = Box().fit(tasks_with_best([0.2, 0.8], [0.5, 0.4], [0.3, 0.7])).region(NONE)
+    region = Box().fit(tasks_with_best([0.2, 0.8], [0.5, 0.4], [0.3, 0.7])).hints(NONE).region
     np.testing.assert_allclose([region.low, region.high], [[0.2, 0.4], [0.5, 0.8]])
     assert region.values == {}
 
@@ -39,18 +39,18 @@ def test_it_is_the_bounding_box_of_the_best_settings():
     [([0.5, 0.5], [0.4, 0.4], [0.6, 0.6]), ([0.0, 0.97], [0.0, 0.8], [0.2, 1.0])],
 )
 def test_a_point_is_widened(best, low, high):
-    region = Box(min_width=0.2).fit(tasks_with_best(best)).region(NONE)
+    region = Box(min_width=0.2).fit(tasks_with_best(best)).hints(NONE).region
     np.testing.assert_allclose([region.low, region.high], [low, high])
 
 
 def test_optima_outside_of_todays_bounds_are_moved_in():
-    region = Box().fit(tasks_with_best([-3.0, 0.2], [0.5, 7.0])).region(NONE)
+    region = Box().fit(tasks_with_best([-3.0, 0.2], [0.5, 7.0])).hints(NONE).region
     np.testing.assert_allclose([region.low, region.high], [[0.0, 0.2], [0.5, 1.0]])
 
 
 def test_categories_that_were_best_are_in_it():
     tasks = tasks_with_best([0.2, 0.25], [0.5, 0.75], [0.4, -1.0], categorical=MIXED)
-    region = Box().fit(tasks).region(trials([], [], MIXED))
+    region = Box().fit(tasks).hints(trials([], [], MIXED)).region
     # The third task's best is no setting of today's; its next best has category 1.
     assert region.values[1].tolist() == [0.25, 0.75, 1.0]
     assert region.contains(np.array([[0.3, 0.25], [0.3, 0.1]])).tolist() == [True, False]
@@ -58,47 +58,47 @@ def test_categories_that_were_best_are_in_it():
 
 def test_a_column_that_nobody_varied_is_free():
     theta = np.array([[0.1, 0.5], [0.3, 0.5], [0.9, 0.5]])
-    region = Box().fit([trials(theta, [0.2, 0.9, 0.1])]).region(NONE)
+    region = Box().fit([trials(theta, [0.2, 0.9, 0.1])]).hints(NONE).region
     np.testing.assert_allclose([region.low, region.high], [[0.2, 0.0], [0.4, 1.0]])
 
 
 @pytest.mark.parametrize("z", [[0.4], [0.4, 0.6]])
 def test_where_nothing_was_looked_for_there_is_no_box(z):
-    assert Box().fit([trials([[0.5, 0.5]] * len(z), z)]).region(NONE) is None
+    assert Box().fit([trials([[0.5, 0.5]] * len(z), z)]).hints(NONE).region is None
 
 
 @pytest.mark.parametrize("tasks", [[], [trials([[0.1, 0.2], [0.3, 0.4]], [np.nan, np.nan])]])
 def test_without_a_past_it_is_a_gp_and_says_so(tasks):
     with pytest.warns(UserWarning, match="no past trials"):
         box = Box().fit(tasks)
-    assert box.region(target(5)) is None
+    assert box.hints(target(5)).region is None
 
 
 def test_failures_and_equal_scores():
     theta = np.array([[0.1, 0.1], [0.9, 0.9], [0.5, 0.5]])
-    region = Box().fit([trials(theta, [np.nan, 0.3, 0.2]), trials(theta, [1, 1, 1])]).region(NONE)
+    region = Box().fit([trials(theta, [np.nan, 0.3, 0.2]), trials(theta, [1, 1, 1])]).hints(NONE).region
     np.testing.assert_allclose([region.low, region.high], [[0.1, 0.1], [0.9, 0.9]])
 
 
 def test_when_the_box_is_left():
     box = Box(n_inside=3).fit(tasks_with_best([0.2, 0.2], [0.4, 0.4]))
     inside, outside = [[0.3, 0.3]] * 6, [*[[0.3, 0.3]] * 5, [0.9, 0.9]]
-    assert box.region(trials(inside[:2], [1, 1])) is not None
-    assert box.region(trials(outside[-2:], [1, 2])) is not None  # not yet
-    held = [box.region(trials(inside[:n], np.arange(n))) is not None for n in (3, 4, 5, 6)]
+    assert box.hints(trials(inside[:2], [1, 1])).region is not None
+    assert box.hints(trials(outside[-2:], [1, 2])).region is not None  # not yet
+    held = [box.hints(trials(inside[:n], np.arange(n))).region is not None for n in (3, 4, 5, 6)]
     assert held == [False, True, False, True]
-    assert box.region(trials(outside, [1, 1, 1, 1, 1, 0.5])) is not None
-    assert box.region(trials(outside, [1, 1, 1, 1, 1, 2])) is None  # the best lies outside
-    assert box.region(trials(inside[:4], [np.nan] * 4)) is None  # nothing in it has ever worked
+    assert box.hints(trials(outside, [1, 1, 1, 1, 1, 0.5])).region is not None
+    assert box.hints(trials(outside, [1, 1, 1, 1, 1, 2])).region is None  # the best lies outside
+    assert box.hints(trials(inside[:4], [np.nan] * 4)).region is None  # nothing in it has ever worked
     forever = Box(n_inside=None).fit(tasks_with_best([0.2, 0.2], [0.4, 0.4]))
-    assert forever.region(trials(outside, [1, 1, 1, 1, 1, 2])) is not None
+    assert forever.hints(trials(outside, [1, 1, 1, 1, 1, 2])).region is not None
 
 
 def test_state_round_trip_and_clone():
     box = Box(n_inside=5).fit(past_tasks(4))
     back = clone(box).set_state(box.get_state())
     assert back.n_tasks_ == 4
-    ours, theirs = back.region(NONE), box.region(NONE)
+    ours, theirs = back.hints(NONE).region, box.hints(NONE).region
     np.testing.assert_array_equal([ours.low, ours.high], [theirs.low, theirs.high])
 
 
@@ -138,7 +138,7 @@ def test_the_first_trials_are_in_the_box(a, b):
         optimizer.tell(params, float(number))
         chosen.append(params)
     space = optimizer.space
-    region = optimizer.surrogate.region(trials([], [], space.categorical))
+    region = optimizer.surrogate.hints(trials([], [], space.categorical)).region
     n = 6 if space.size is None else int(region.contains(space.encode(space.grid())).sum())
     codes = space.encode(chosen)[: min(n, 6)]  # what is inside of a grid may be used up before
     assert region.contains(codes).all()

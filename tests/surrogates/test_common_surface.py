@@ -179,7 +179,7 @@ def test_proposals_are_redrawn_but_for_the_first():
     assert first == same
     assert second["a"] != other["a"]
     assert second["b"] != other["b"]
-    assert fitted([]).redraw_ == 0
+    assert fitted([]).hints(target()).redraw == 0
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

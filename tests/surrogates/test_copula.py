@@ -99,8 +99,8 @@ def test_the_evidence_is_the_density_of_the_normal_scores(method):
 
 def test_first_trials_are_drawn_then_improvement_is_looked_for():
     few, many = target(trials=4), target(trials=5)
-    assert [fitted(CopulaGP).draws(each) for each in (few, many)] == [True, False]
-    assert [fitted(CopulaTS).draws(each) for each in (few, many)] == [True, True]
+    assert [fitted(CopulaGP).hints(each).thompson for each in (few, many)] == [True, False]
+    assert [fitted(CopulaTS).hints(each).thompson for each in (few, many)] == [True, True]
 
 
 def test_predictions_are_reported_as_scores():
@@ -222,8 +222,8 @@ def test_without_a_past_it_is_a_gaussian_process_and_says_so(method):
     with pytest.warns(UserWarning, match="no past trials"):
         surrogate = method().fit([])
     assert isinstance(surrogate.posterior(target(trials=6)), GaussianProcess)
-    assert surrogate.n_initial_ == 4
-    assert not surrogate.draws(target())
+    assert surrogate.hints(target()).n_initial == 4
+    assert not surrogate.hints(target()).thompson
 
 
 @BOTH

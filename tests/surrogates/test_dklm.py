@@ -204,10 +204,10 @@ def test_the_first_trials_are_settings_that_serve_all_kinds_of_tasks():
         return EncodedTask(theta, 1 - np.abs(theta[:, 0] - best), NUMBERS, id=name)
 
     surrogate = quick().fit([task(0.8, "a"), task(0.2, "b"), task(0.2, "c")])
-    theta, sources = surrogate.proposals(target())
-    assert theta[:, 0].tolist() == [0.2, 0.8]  # and no third: nobody would be better off
-    assert sources == ["b", "a"]
-    assert surrogate.n_initial_ == 1
+    hints = surrogate.hints(target())
+    assert hints.first_settings[:, 0].tolist() == [0.2, 0.8]  # and no third: nobody would be better off
+    assert hints.sources == ("b", "a")
+    assert surrogate.hints(target()).n_initial == 1
 
 
 def test_a_portfolio_of_unknown_categories_is_empty():
@@ -223,7 +223,7 @@ def test_direction_counts_for_fsbo():
     tasks = past_tasks()
     turned = [EncodedTask(task.theta, -task.z, NUMBERS) for task in tasks]
     right, wrong = (quick("fsbo", scores="raw", prior=False).fit(each) for each in (tasks, turned))
-    good, bad = (surrogate.proposals(target())[0][0] for surrogate in (right, wrong))
+    good, bad = (surrogate.hints(target()).first_settings[0] for surrogate in (right, wrong))
     assert score(good) > 0.9 > 0.3 > score(bad)
     for name, weight in right.trained_.items():
         torch.testing.assert_close(weight, wrong.trained_[name], rtol=1e-4, atol=1e-6)
@@ -262,9 +262,9 @@ def test_what_the_past_found_alike_is_told_apart():
 
 def test_trials_that_are_there_take_the_place_of_the_portfolio():
     surrogate = quick().fit(past_tasks())
-    assert len(surrogate.proposals(target(3))[0])
-    assert not len(surrogate.proposals(target(4))[0])
-    assert len(quick(prior=False).fit(past_tasks()).proposals(target(4))[0])
+    assert len(surrogate.hints(target(3)).first_settings)
+    assert surrogate.hints(target(4)).first_settings is None
+    assert len(quick(prior=False).fit(past_tasks()).hints(target(4)).first_settings)
 
 
 def test_the_guard_gives_way():
@@ -282,7 +282,8 @@ def test_deep_gp_transfers_nothing_and_does_not_complain():
     one, two = (surrogate.posterior(target(6)).predict(POINTS)[0] for surrogate in surrogates)
     assert_same_belief(one, two)
     assert not surrogates[1].uses_past_tasks and not surrogates[1].is_cacheable
-    assert surrogates[1].n_initial_ == 4 and not len(surrogates[1].proposals(target())[0])
+    hints = surrogates[1].hints(target())
+    assert hints.n_initial == 4 and hints.first_settings is None
     assert search(quick("deep-gp", adapt_steps=50), [], 12)[-1] > 0.9
 
 
@@ -293,7 +294,7 @@ def test_without_a_past_it_is_a_plain_gp_and_says_so():
         surrogate.posterior(target(6)).predict(POINTS),
         make_surrogate("gp").fit([]).posterior(target(6)).predict(POINTS),
     )
-    assert surrogate.n_initial_ == 4
+    assert surrogate.hints(target()).n_initial == 4
 
 
 # -- odd input -------------------------------------------------------------------------------------
@@ -380,7 +381,7 @@ def test_state_round_trip(name):
     back = quick(name).set_state(pickle.loads(pickle.dumps(state)))
     assert_same_state(back.get_state(), state)
     assert back.task_ids == fitted.task_ids
-    np.testing.assert_array_equal(back.proposals(target())[0], fitted.proposals(target())[0])
+    np.testing.assert_array_equal(back.hints(target()).first_settings, fitted.hints(target()).first_settings)
     for today in (target(1), target(6)):
         assert_same_belief(back.posterior(today).predict(POINTS), fitted.posterior(today).predict(POINTS))
 

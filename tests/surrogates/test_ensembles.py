@@ -152,7 +152,7 @@ def test_any_past_and_any_trials_give_a_finite_belief(surrogate, past):
 def test_without_a_past_it_is_the_gp_and_says_so(surrogate, tasks):
     with pytest.warns(UserWarning, match="no past trials"):
         fitted = clone(surrogate).fit(tasks)
-    assert fitted.n_initial_ == surrogate.n_initial
+    assert fitted.hints(target()).n_initial == surrogate.n_initial
     alone = fitted.fallback_.posterior(target(5)).predict(POINTS)
     assert_same_belief(predicted(fitted, target(5)), alone)
     assert fitted.similarity(target(5)).tolist() == [0] * len(tasks)

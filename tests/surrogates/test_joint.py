@@ -263,8 +263,8 @@ def test_similar_tasks_are_more_similar(name):
 
 def test_multi_waits_for_a_trial_and_the_others_do_not():
     tasks = past_tasks()
-    assert [quick(name, 2).fit(tasks).n_initial_ for name in NAMES] == [0, 0, 0, 0, 1, 1]
-    assert all(quick(name, 2).fit([]).n_initial_ == 4 for name in NAMES)
+    assert [quick(name, 2).fit(tasks).hints(target()).n_initial for name in NAMES] == [0, 0, 0, 0, 1, 1]
+    assert all(quick(name, 2).fit([]).hints(target()).n_initial == 4 for name in NAMES)
 
 
 def test_the_first_choice_of_blr_is_among_the_best_of_the_past():
@@ -310,7 +310,7 @@ def test_odd_tasks_do_no_harm(name, with_others, task):
     for today in (target(), target(trials=2), odd([np.nan, 0.3], None), odd([0.5, 0.5], data(0.1))):
         posterior = surrogate.posterior(today)
         if posterior is None:  # nothing to learn from yet: the optimizer fills the space
-            assert surrogate.n_initial_ == 4
+            assert surrogate.hints(target()).n_initial == 4
             continue
         mean, std = posterior.predict(np.random.default_rng(0).random((6, 2)))
         assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()

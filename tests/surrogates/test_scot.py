@@ -110,7 +110,7 @@ def test_many_tasks_of_different_lengths():
 def test_no_past_is_said():
     with pytest.warns(UserWarning, match="SCoT has no past trials .* a Gaussian process on the target"):
         SCoT().fit([])
-    assert fit_quietly(SCoT(), []).n_initial_ == 4
+    assert fit_quietly(SCoT(), []).hints(target()).n_initial == 4
 
 
 @pytest.mark.parametrize(

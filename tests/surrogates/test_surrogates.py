@@ -95,8 +95,8 @@ def test_state_round_trip(surrogate):
     fitted = surrogate.fit([past])
     back = clone(surrogate).set_state(pickle.loads(pickle.dumps(fitted.get_state())))
     assert_same_state(back.get_state(), fitted.get_state())
-    assert back.proposals(target)[1] == fitted.proposals(target)[1]
-    np.testing.assert_array_equal(back.proposals(target)[0], fitted.proposals(target)[0])
+    assert back.hints(target).sources == fitted.hints(target).sources
+    np.testing.assert_array_equal(back.hints(target).first_settings, fitted.hints(target).first_settings)
     if fitted.posterior(target) is not None:
         points = np.random.default_rng(1).random((5, 2))
         assert_same_belief(back.posterior(target).predict(points), fitted.posterior(target).predict(points))
@@ -148,9 +148,9 @@ def test_settings_take_turns_and_keep_their_distance():
             EncodedTask(np.array([[0.52, 0.5], [0.1, 0.1]]), np.array([2.0, 1]), CONTINUOUS, id="y"),
         ]
     )
-    theta, sources = surrogate.proposals(encoded())
-    assert theta.tolist() == [[0.5, 0.5], [0.1, 0.1], [0.9, 0.9]]
-    assert sources == ["x", "y", "x"]
+    hints = surrogate.hints(encoded())
+    assert hints.first_settings.tolist() == [[0.5, 0.5], [0.1, 0.1], [0.9, 0.9]]
+    assert hints.sources == ("x", "y", "x")
 
 
 def test_tasks_with_nothing_to_give_do_not_stand_in_the_way():
@@ -160,7 +160,7 @@ def test_tasks_with_nothing_to_give_do_not_stand_in_the_way():
     ]
     good = EncodedTask(np.array([[0.3, 0.3]]), np.array([1.0]), CONTINUOUS, data_like(2000, 20.0, 9), "good")
     target = EncodedTask(np.empty((0, 2)), np.empty(0), CONTINUOUS, data_like(100, 0.1, 5))
-    assert WarmStart().fit([*empty, good]).proposals(target)[1] == ["good"]
+    assert WarmStart().fit([*empty, good]).hints(target).sources == ("good",)
 
 
 @pytest.mark.parametrize("surrogate", [GP(kernel="rbf"), WarmStart(kernel="rbf")])
@@ -172,7 +172,7 @@ def test_an_unknown_kernel_is_named(surrogate):
 def test_a_category_we_do_not_have_is_no_setting():
     task = EncodedTask(np.array([[-1.0], [0.25]]), np.array([2.0, 1.0]), np.array([True]), id="x")
     target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([True]))
-    assert WarmStart().fit([task]).proposals(target)[0].tolist() == [[0.25]]
+    assert WarmStart().fit([task]).hints(target).first_settings.tolist() == [[0.25]]
 
 
 def regret_after(n, tasks, seed, sign=1):

@@ -72,7 +72,7 @@ def test_any_scores_give_a_finite_posterior(surrogate, z):
 @models
 def test_without_a_trial_there_is_no_belief(surrogate):
     assert surrogate.fit(past_tasks(2)).posterior(target(0)) is None
-    assert surrogate.n_initial_ == 4 and not surrogate.uses_past_tasks
+    assert surrogate.hints(target()).n_initial == 4 and not surrogate.uses_past_tasks
 
 
 @models

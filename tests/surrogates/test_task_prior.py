@@ -111,8 +111,8 @@ def shuffled(task, seed=0):
 def test_past_scores_that_look_like_noise_are_left_alone():
     past = [task((0.3 + 0.02 * i, 0.5), seed=i, id=str(i)) for i in range(12)]
     model = TaskPrior().fit([shuffled(each, i) for i, each in enumerate(past)])
-    assert model.posterior(target()) is None and not len(model.proposals(target(n=2))[0])
-    assert model.first_choices(target()) is None and not model.similarity(target(n=6)).any()
+    assert model.posterior(target()) is None and model.hints(target(n=2)).first_settings is None
+    assert model.hints(target()).restrict_to is None and not model.similarity(target(n=6)).any()
     assert set(model.similarity_basis(target())) == {"left out: past scores look like noise"}
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
@@ -217,8 +217,8 @@ def test_the_second_trial_serves_the_tasks_that_the_first_did_not():
     past += [task((0.8, 0.5), seed=i, id=str(i)) for i in (8, 9)]
     model = TaskPrior().fit(past)
     first = EncodedTask(np.array([[0.2, 0.5]]), np.array([0.3]), NUMBERS)
-    codes, sources = model.proposals(first)
-    assert codes[0, 0] > 0.6 and sources[0] in ("8", "9")
+    hints = model.hints(first)
+    assert hints.first_settings[0, 0] > 0.6 and hints.sources[0] in ("8", "9")
 
 
 def test_the_portfolio_goes_on_while_no_trial_stands_out():
@@ -226,7 +226,8 @@ def test_the_portfolio_goes_on_while_no_trial_stands_out():
     theta = np.random.default_rng(0).random((6, 2))
 
     def lined_up(*z):
-        return len(model.proposals(EncodedTask(theta[: len(z)], np.array(z, dtype=float), NUMBERS))[0])
+        seen = EncodedTask(theta[: len(z)], np.array(z, dtype=float), NUMBERS)
+        return model.hints(seen).first_settings is not None
 
     assert lined_up(*[0.5] * 6) and lined_up(0.5, 0.4, 0.5, 0.5, 0.3, 0.5)
     assert not lined_up(*range(6)) and not lined_up(*[0.5] * 5, 0.6) and not lined_up(*[0.5] * 5, np.nan)
@@ -235,10 +236,10 @@ def test_the_portfolio_goes_on_while_no_trial_stands_out():
 
 def test_the_first_trial_is_one_of_the_best_settings_of_the_past():
     past = [task((0.2, 0.5), seed=i) for i in range(3)] + [task((0.8, 0.5), seed=9)]
-    choices = TaskPrior().fit(past).first_choices(target())
+    choices = TaskPrior().fit(past).hints(target()).restrict_to
     best = np.vstack([each.theta[np.argsort(-each.z)[:3]] for each in past])
     np.testing.assert_array_equal(choices, best)
-    assert TaskPrior().fit([]).first_choices(target()) is None
+    assert TaskPrior().fit([]).hints(target()).restrict_to is None
 
 
 def test_a_target_unlike_everything_is_explored():
@@ -246,7 +247,10 @@ def test_a_target_unlike_everything_is_explored():
     past = [task((0.2 + 0.02 * i, 0.5), data=data, seed=i, id=str(i)) for i, data in enumerate(sets)]
     model = TaskPrior().fit(past)
     wide = profile(1e6 * RNG.normal(size=(50, 900)) ** 3, np.arange(50) % 9)
-    assert model.posterior(target(data=wide)) is None and not len(model.proposals(target(n=2, data=wide))[0])
+    assert (
+        model.posterior(target(data=wide)) is None
+        and model.hints(target(n=2, data=wide)).first_settings is None
+    )
     assert not model.similarity(target(data=wide)).any()
     assert set(model.similarity_basis(target(data=wide))) == {"left out: nothing is similar to these data"}
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
@@ -263,7 +267,7 @@ def test_without_data_all_count_alike():
 
 def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
     model = TaskPrior().fit([])
-    assert not recwarn.list and model.n_initial_ == 4
+    assert not recwarn.list and model.hints(target()).n_initial == 4
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
 

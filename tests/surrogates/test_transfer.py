@@ -43,9 +43,10 @@ def test_results_and_direction_count(name):
 
     def favorite(tasks):
         surrogate, today = make_surrogate(name).fit(tasks), target(trials=2)
-        if len(wishes := surrogate.proposals(target())[0]):  # a kernel has no direction, first trials have
-            return wishes[0]
-        region = surrogate.region(today)
+        settings = surrogate.hints(target()).first_settings
+        if settings is not None and len(settings):  # a kernel has no direction, first trials have
+            return settings[0]
+        region = surrogate.hints(today).region
         inside = theta if region is None else theta[region.contains(theta)]
         return inside[np.argmax(surrogate.posterior(today).predict(inside)[0])]
 

@@ -11,6 +11,7 @@ their parameters.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from sktransfer.surrogates._core.contexts import most_probable
 from sktransfer.surrogates._core.model_averaging import guard
 from sktransfer.surrogates._core.past_trials import Past
 from sktransfer.surrogates._core.training import train
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._threads import single_threaded
@@ -55,7 +56,6 @@ class JointSurrogate(Surrogate):
 
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> JointSurrogate:
         """Train encoder and model on the past tasks, from the weights of `warm_from` where they fit."""
-        self._check()
         super().fit(tasks, warm_from)
         self.fallback_ = GP(n_initial=self.n_initial).fit([])
         self.past_ = Past.of(tasks, self.scores)
@@ -87,7 +87,7 @@ class JointSurrogate(Surrogate):
     def _key(self, number: int, profile: Any) -> Any:
         return number if self.encoder_.needs_trials else profile
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.scores not in ("standardize", "raw"):
             raise ValueError(f"scores={self.scores!r} must be 'standardize' or 'raw'.")
         if self.encoder is not None and not isinstance(self.encoder, Encoder):
@@ -204,12 +204,10 @@ class JointSurrogate(Surrogate):
 
     # -- the target ----------------------------------------------------------------------------
 
-    @property
-    def n_initial_(self) -> int:
-        """Space-filling trials it wants first: none, if the past can say something at once."""
-        if not self._has_past:
-            return self.n_initial
-        return 1 if self.encoder_.needs_trials else 0
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """No initial trials if there are past ones; one if the target's vector is found from trials."""
+        hints = super().hints(target)
+        return replace(hints, n_initial=int(self.encoder_.needs_trials)) if self._has_past else hints
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """Belief about the target, from the past and from its own trials."""
@@ -276,7 +274,7 @@ class JointSurrogate(Surrogate):
         return arrays
 
     def set_state(self, state: dict[str, np.ndarray]) -> JointSurrogate:
-        self._check()
+        self.check_params()
 
         def part(prefix: str) -> dict[str, np.ndarray]:
             return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}

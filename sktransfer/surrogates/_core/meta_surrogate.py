@@ -7,6 +7,7 @@ arrays; both are kept and taken back as plain arrays.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ import torch
 
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates.base import EncodedTask, Surrogate
+from sktransfer.surrogates.base import EncodedTask, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 from sktransfer.utils._torch import tensor, torch_context
 
@@ -45,7 +46,6 @@ class MetaSurrogate(Surrogate):
 
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> MetaSurrogate:
         """Learn from the past tasks, from the weights of `warm_from` where they fit."""
-        self._check()
         super().fit(tasks, warm_from)
         useful = np.array([np.isfinite(task.z).any() for task in tasks], dtype=bool)
         self.given_ = np.array([task.id for task in tasks], dtype=str)
@@ -67,9 +67,6 @@ class MetaSurrogate(Surrogate):
         """What it is without a past."""
         return GP(n_initial=self.n_initial)
 
-    def _check(self) -> None:
-        """Raise a ValueError if a parameter is of no use."""
-
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         """Fill ``trained_`` and ``learned_`` from the tasks, each of which has a success."""
         raise TypeError(f"{type(self).__name__} must define _train.")
@@ -90,10 +87,10 @@ class MetaSurrogate(Surrogate):
     def _has_past(self) -> bool:
         return len(self.past_.z) > 0
 
-    @property
-    def n_initial_(self) -> int:
-        """Space-filling trials it wants first: none, if the past can say something at once."""
-        return 0 if self._has_past else self.n_initial
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """No initial trials are needed if there are past ones."""
+        hints = super().hints(target)
+        return replace(hints, n_initial=0) if self._has_past else hints
 
     @property
     def task_ids(self) -> list[str]:
@@ -123,7 +120,7 @@ class MetaSurrogate(Surrogate):
 
     def set_state(self, state: dict[str, np.ndarray]) -> MetaSurrogate:
         """Take back what `state` gave."""
-        self._check()
+        self.check_params()
 
         def part(prefix: str) -> dict[str, Any]:
             return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}

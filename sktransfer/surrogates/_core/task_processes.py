@@ -35,7 +35,7 @@ class TaskProcesses(MetaSurrogate):
     max_tasks: int
     max_trials: int
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
         for name in ("max_tasks", "max_trials"):

@@ -86,8 +86,7 @@ class Bohamiann(Surrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Bohamiann:
-        """Check the parameters; nothing is learned from past tasks."""
+    def check_params(self) -> None:
         if not self.layers or min(self.layers) < 1:
             raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
         for name in ("n_chains", "n_samples", "burn_in", "thin"):
@@ -97,6 +96,9 @@ class Bohamiann(Surrogate):
             raise ValueError("n_chains * n_samples must be at least 2: one network has no spread.")
         if not 0 < self.step_size < 1:
             raise ValueError(f"step_size={self.step_size!r} must be between 0 and 1.")
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Bohamiann:
+        """Check the parameters; nothing is learned from past tasks."""
         super().fit(tasks, warm_from)
         return self
 

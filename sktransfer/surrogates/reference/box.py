@@ -11,10 +11,11 @@ Within the box a plain Gaussian process on the target's own trials.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from sktransfer.surrogates.base import EncodedTask, Region, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Region, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 
 
@@ -49,7 +50,8 @@ class Box(GP):
     >>> import numpy as np
     >>> theta, number = np.array([[0.2], [0.5], [0.9]]), np.array([False])
     >>> tasks = [EncodedTask(theta, np.array(z), number) for z in ([3.0, 1.0, 2.0], [0.1, 0.3, 0.2])]
-    >>> region = Box().fit(tasks).region(EncodedTask(np.empty((0, 1)), np.empty(0), number))
+    >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), number)
+    >>> region = Box().fit(tasks).hints(target).region
     >>> region.low, region.high
     (array([0.2]), array([0.5]))
     """
@@ -69,12 +71,15 @@ class Box(GP):
         self.n_inside = n_inside
         self.min_width = min_width
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Box:
-        """Note the best setting of each past task; there is nothing to train."""
+    def check_params(self) -> None:
+        super().check_params()
         if self.n_inside is not None and not self.n_inside >= 0:
             raise ValueError(f"n_inside={self.n_inside!r} must be None or not negative.")
         if not 0 < self.min_width <= 1:
             raise ValueError(f"min_width={self.min_width!r} must be above 0 and at most 1.")
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Box:
+        """Note the best setting of each past task; there is nothing to train."""
         super().fit(tasks, warm_from)
         useful = [task for task in tasks if np.isfinite(task.z).any()]
         varied = [np.ptp(task.theta, axis=0) > 0 for task in useful]
@@ -95,7 +100,11 @@ class Box(GP):
         self.n_tasks_ = int(state["n_tasks"])
         return self
 
-    def region(self, target: EncodedTask) -> Region | None:
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The box, unless the next trial is free."""
+        return replace(super().hints(target), region=self._region(target))
+
+    def _region(self, target: EncodedTask) -> Region | None:
         """The box, where the next trial is to be in it; columns that the past never varied are free."""
         best, varied = self.past_["best"], self.past_["varied"]
         if not varied.any():

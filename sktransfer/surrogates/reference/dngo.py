@@ -74,12 +74,14 @@ class DNGO(Surrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> DNGO:
-        """Check the parameters; nothing is learned from past tasks."""
+    def check_params(self) -> None:
         if not self.layers or min(self.layers) < 1:
             raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
         if self.steps < 0:
             raise ValueError(f"steps={self.steps!r} must not be negative.")
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> DNGO:
+        """Check the parameters; nothing is learned from past tasks."""
         super().fit(tasks, warm_from)
         return self
 

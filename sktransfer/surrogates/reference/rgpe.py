@@ -83,8 +83,8 @@ class RGPE(TaskEnsemble):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
-        super()._check()
+    def check_params(self) -> None:
+        super().check_params()
         if not self.n_samples >= 1:
             raise ValueError(f"n_samples={self.n_samples!r} must be at least 1.")
 

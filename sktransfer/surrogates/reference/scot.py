@@ -97,7 +97,7 @@ class SCoT(MetaSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
         for name in ("n_features", "max_trials", "max_iter"):

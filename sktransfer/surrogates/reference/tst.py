@@ -74,8 +74,8 @@ class TST(TaskEnsemble):
         self.kernel = kernel
         self.n_initial = n_initial
 
-    def _check(self) -> None:
-        super()._check()
+    def check_params(self) -> None:
+        super().check_params()
         if not self.bandwidth > 0:
             raise ValueError(f"bandwidth={self.bandwidth!r} must be above 0.")
 
