@@ -105,7 +105,9 @@ class Encoder(BaseEstimator):
     def set_state(self, state: dict[str, np.ndarray]) -> Encoder:
         """Take back what `state` gave."""
         named = [name.partition(".") for name in state]
-        self.restore({name: state[f"constant.{name}"] for kind, _, name in named if kind == "constant"})
+        self.restore(
+            {name: state[f"constant.{name}"] for kind, _, name in named if kind == "constant"}
+        )
         self.start_from(state)
         return self
 
@@ -114,7 +116,9 @@ class Encoder(BaseEstimator):
         ours, theirs = (
             {k: v for k, v in e.constants().items() if k.endswith("names")} for e in (self, other)
         )
-        return ours.keys() == theirs.keys() and all(np.array_equal(ours[k], theirs[k]) for k in ours)
+        return ours.keys() == theirs.keys() and all(
+            np.array_equal(ours[k], theirs[k]) for k in ours
+        )
 
     def start_from(self, state: dict[str, np.ndarray]) -> bool:
         """Begin with the weights of an earlier state, if they are of the same shapes; say whether."""

@@ -25,7 +25,9 @@ from sktransfer.utils._torch import eye, tensor
 PARTS = ("marginal", "conditional", "joint", "joint-mean")
 
 
-def conditional_embedding(phi_x: torch.Tensor, phi_y: torch.Tensor, ridge: torch.Tensor) -> torch.Tensor:
+def conditional_embedding(
+    phi_x: torch.Tensor, phi_y: torch.Tensor, ridge: torch.Tensor
+) -> torch.Tensor:
     """The conditional mean operator in its O(s a²) form; (..., s, a), (..., s, b) -> (..., b, a).
 
     Equal to Phi_y' (Phi_x Phi_x' + ridge I)^-1 Phi_x, which would invert an s by s matrix.
@@ -148,7 +150,9 @@ class DistributionEncoder(Encoder):
 
     def embed(self, inputs: Sequence[Any], rng: np.random.Generator | None = None) -> torch.Tensor:
         if rng is None:
-            return torch.cat([self._embed(*(tensor(part)[None] for part in each)) for each in inputs])
+            return torch.cat(
+                [self._embed(*(tensor(part)[None] for part in each)) for each in inputs]
+            )
         size = min(self.batch_size, max(len(X) for X, _ in inputs))
         # Drawn with replacement, so that also a small sample looks different each time: what a vector owes
         # to the chance of its sample is noise, and is not to be learned.

@@ -39,13 +39,17 @@ class ManualEncoder(Encoder):
         known = [{} if profile is None else profile.meta_features for profile in profiles]
         left_out = (self.without,) if isinstance(self.without, str) else tuple(self.without)
         names = sorted(name for name in set().union(*known) if not name.startswith(left_out))
-        table = np.array([[features.get(name, np.nan) for name in names] for features in known], dtype=float)
+        table = np.array(
+            [[features.get(name, np.nan) for name in names] for features in known], dtype=float
+        )
         table = table.reshape(len(known), len(names))
         seen = np.isfinite(table)
         low = np.where(seen, table, np.inf).min(axis=0, initial=np.inf)
         high = np.where(seen, table, -np.inf).max(axis=0, initial=-np.inf)
         varies = high > low
-        self.restore({"names": np.array(names, dtype=str)[varies], "low": low[varies], "high": high[varies]})
+        self.restore(
+            {"names": np.array(names, dtype=str)[varies], "low": low[varies], "high": high[varies]}
+        )
         return self
 
     def constants(self) -> dict[str, np.ndarray]:

@@ -31,7 +31,9 @@ from sktransfer.utils._networks import Network
 from sktransfer.utils._torch import tensor
 
 MAX_COMPONENTS = 8
-LEARNED_SCALE = 0.3  # what is learned begins small beside what is known, and grows where it explains scores
+LEARNED_SCALE = (
+    0.3  # what is learned begins small beside what is known, and grows where it explains scores
+)
 
 
 class PairEncoder(Encoder):
@@ -89,7 +91,11 @@ class PairEncoder(Encoder):
         mean, spread = table.mean(axis=0), np.maximum(table.std(axis=0), 1e-6)
         sampled = [getattr(profile, "sample", None) is not None for profile in profiles]
         by_rows = self.rows == "sample" or (self.rows == "auto" and bool(sampled) and all(sampled))
-        known = ManualEncoder(without=("covariance",)).fit(profiles if self.handcrafted else []).constants()
+        known = (
+            ManualEncoder(without=("covariance",))
+            .fit(profiles if self.handcrafted else [])
+            .constants()
+        )
         self.restore(
             {
                 "mean": mean,
@@ -141,7 +147,9 @@ class PairEncoder(Encoder):
         if self.by_rows_:
             pooled = [self._pool(rows, rng) for _, _, rows in inputs]
             u = torch.cat([torch.stack(pooled), u], dim=1)
-        return torch.cat([self.networks_["psi"](u), self.known_.embed([h for _, h, _ in inputs])], dim=1)
+        return torch.cat(
+            [self.networks_["psi"](u), self.known_.embed([h for _, h, _ in inputs])], dim=1
+        )
 
     def _pool(self, rows: Any, rng: np.random.Generator | None) -> torch.Tensor:
         """The mean over pairs of g of the mean over rows of phi; -> (features,)."""
@@ -166,7 +174,9 @@ class PairEncoder(Encoder):
             return "its rows"
         if _sketch(profile) is not None:
             return "its sketch"
-        return "sizes and labels alone: " + (profile.notes[0] if profile.notes else "there is no sketch of X")
+        return "sizes and labels alone: " + (
+            profile.notes[0] if profile.notes else "there is no sketch of X"
+        )
 
 
 def _components(table: np.ndarray) -> np.ndarray:
@@ -199,5 +209,7 @@ def _standard_rows(profile: Any) -> tuple[np.ndarray, np.ndarray] | None:
         return None
     Z, _ = standardize(sample["X"])
     y = sample["y"]
-    T = standard_targets(None if y is None else y.reshape(len(y), -1), bool(profile.n_classes), len(Z))
+    T = standard_targets(
+        None if y is None else y.reshape(len(y), -1), bool(profile.n_classes), len(Z)
+    )
     return (Z, T) if Z.size else None

@@ -47,7 +47,9 @@ class TaskIndex(Encoder):
 
     def restore(self, constants: dict[str, np.ndarray]) -> None:
         rng = np.random.default_rng(self.random_state)
-        self.vectors_ = tensor(rng.standard_normal((int(constants["n"]), self.size))).requires_grad_(True)
+        self.vectors_ = tensor(
+            rng.standard_normal((int(constants["n"]), self.size))
+        ).requires_grad_(True)
 
     def scalars(self) -> dict[str, torch.Tensor]:
         return {"vectors": self.vectors_}

@@ -24,12 +24,17 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 
 from sktransfer.encoders import Encoder, TaskIndex
-from sktransfer.surrogates._core.conditioning import Conditioned
-from sktransfer.surrogates._core.contexts import Contexts, data_key, lookup, most_probable
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.contexts import (
+    Contexts,
+    data_key,
+    find_vector,
+    most_probable_context,
+)
 from sktransfer.surrogates._core.gaussian_process import LogNormal
-from sktransfer.surrogates._core.linear_regression import LinearRegression, correlations
+from sktransfer.surrogates._core.linear_regression import LinearRegression, feature_correlations
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.model_averaging import guard as guarded
+from sktransfer.surrogates._core.model_averaging import average_by_evidence
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates._core.training import task_batches, train
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
@@ -39,8 +44,12 @@ from sktransfer.utils._scores import impute_failures
 from sktransfer.utils._torch import tensor, torch_context
 
 NOISE = LogNormal(0.03, 1.5)  # prior of 1/beta_t
-DEVIATION = LogNormal(0.5, 1.5)  # prior of the variance of a task's own part: D/2 / alpha_t, roughly
-CONTEXT_RATE = 0.05  # of contexts that are learned one by one, which only their own task's steps see
+DEVIATION = LogNormal(
+    0.5, 1.5
+)  # prior of the variance of a task's own part: D/2 / alpha_t, roughly
+CONTEXT_RATE = (
+    0.05  # of contexts that are learned one by one, which only their own task's steps see
+)
 FIRST_DEVIATION = 0.05  # heads begin alike, so that what a context can explain is not left to them
 PRECISION_RATE = 0.05  # of alpha and beta, one each for a task, which few steps see
 WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
@@ -135,7 +144,9 @@ class ABLR(MetaSurrogate):
 
     def check_params(self) -> None:
         if self.encoder is not None and not isinstance(self.encoder, Encoder):
-            raise ValueError(f"encoder={self.encoder!r} must be an Encoder (e.g. ManualEncoder()) or None.")
+            raise ValueError(
+                f"encoder={self.encoder!r} must be an Encoder (e.g. ManualEncoder()) or None."
+            )
         if self.context not in (None, "learned"):
             raise ValueError(f"context={self.context!r} must be 'learned' or None.")
         if self.encoder is not None and (self.context or self.embeddings):
@@ -143,7 +154,9 @@ class ABLR(MetaSurrogate):
         if self.head not in ("shared", "zero"):
             raise ValueError(f"head={self.head!r} must be 'shared' or 'zero'.")
         if not self.layers or min(self.layers) < 1:
-            raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
+            raise ValueError(
+                f"layers={self.layers!r} must be the numbers of units of one or more layers."
+            )
         for name in ("steps", "epochs", "batch_tasks", "max_trials", "n_settings"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
@@ -151,7 +164,7 @@ class ABLR(MetaSurrogate):
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
             raise ValueError("embeddings must be vectors of one length, by task id or data key.")
 
-    def _fresh_encoder(self) -> Encoder | None:
+    def _make_encoder(self) -> Encoder | None:
         if self.embeddings:
             return TaskIndex(len(next(iter(self.embeddings.values()))), self.random_state)
         if self.context == "learned":
@@ -163,13 +176,13 @@ class ABLR(MetaSurrogate):
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         rng = np.random.default_rng(self.random_state)
         past, m = self.past_, len(tasks)
-        self.encoder_ = self._fresh_encoder()
+        self.encoder_ = self._make_encoder()
         contexts = Contexts(self.encoder_, tasks, self.embeddings or {})
         outputs = [1] if self.head == "shared" else []  # v_0 is the output layer of the network
         q = contexts.vectors().shape[1]
         network = Network([self.inputs_.width + q, *self.layers, *outputs], rng)
         self.trained_ = {f"w{number:02}": weight for number, weight in enumerate(network.weights)}
-        warm = self._goes_on(warm_from, contexts) and self._start_from(warm_from)
+        warm = self._can_continue(warm_from, contexts) and self._start_from(warm_from)
         medians = np.log([self.layers[-1] / 2 / FIRST_DEVIATION, 1 / NOISE.median])
         log_alpha, log_beta = (tensor(np.full(m, h)).requires_grad_(True) for h in medians)
         size = min(self.batch_tasks, m)
@@ -187,7 +200,10 @@ class ABLR(MetaSurrogate):
             return m / size * rho + network.penalty() + contexts.penalty()
 
         groups = [
-            (contexts.parameters(), CONTEXT_RATE if contexts.one_by_one else self.learning_rate),
+            (
+                contexts.parameters(),
+                CONTEXT_RATE if contexts.are_learned_per_task else self.learning_rate,
+            ),
             (network.weights, self.learning_rate),
             ([log_alpha, log_beta], PRECISION_RATE),
         ]
@@ -218,12 +234,12 @@ class ABLR(MetaSurrogate):
         deviation = np.log(self.layers[-1] / 2) - alpha
         return -DEVIATION.log_density(deviation) - NOISE.log_density(-beta)
 
-    def _goes_on(self, warm_from: Surrogate | None, contexts: Contexts) -> bool:
+    def _can_continue(self, warm_from: Surrogate | None, contexts: Contexts) -> bool:
         """Whether an earlier model's inputs mean the same as ours; if so, its contexts are taken over."""
         return (
             isinstance(warm_from, ABLR)
             and bool(getattr(warm_from, "trained_", None))
-            and self.inputs_.are_like(warm_from.inputs_)
+            and self.inputs_.is_compatible(warm_from.inputs_)
             and contexts.start_from(warm_from.encoder_, warm_from.embeddings_)
         )
 
@@ -239,19 +255,23 @@ class ABLR(MetaSurrogate):
         belief = self._condition(c, target.theta, y, level)
         if not self.guard or not len(y):
             return belief
-        return guarded(belief, self.fallback_.posterior(target), target.theta, y, level)
+        return average_by_evidence(belief, self.fallback_.posterior(target), target.theta, y, level)
 
     def _level(self, c: np.ndarray, seen: np.ndarray) -> Level:
         everyone = np.ones(len(self.past_), dtype=bool)
-        return self.past_.level(self._alike(c) if len(c) else 1.0 * everyone, everyone, seen)
+        return self.past_.level(
+            self._similarity_to(c) if len(c) else 1.0 * everyone, everyone, seen
+        )
 
-    def _condition(self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level) -> Conditioned:
+    def _condition(
+        self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level
+    ) -> ConditionedPosterior:
         """The head given the trials; alpha and beta the most probable, before them those of the past."""
         logs = np.stack([self.learned_["log_alpha"], self.learned_["log_beta"]])  # (2, m)
         center, spread = logs.mean(axis=1), np.hypot(logs.std(axis=1), 0.5)
 
-        def belief(h: np.ndarray) -> Conditioned:
-            return Conditioned(_HeadPrior(self, c, *np.exp(h)), theta, y, level)
+        def belief(h: np.ndarray) -> ConditionedPosterior:
+            return ConditionedPosterior(_HeadPrior(self, c, *np.exp(h)), theta, y, level)
 
         def loss(h: np.ndarray) -> float:
             return 0.5 * float((((h - center) / spread) ** 2).sum()) - belief(h).log_evidence
@@ -265,7 +285,7 @@ class ABLR(MetaSurrogate):
     def _context_of(self, target: EncodedTask, y: np.ndarray) -> np.ndarray:
         """The target's context: given, read from its data, or the one that makes its scores most probable."""
         known = self.learned_["contexts"]
-        given = lookup(self.embeddings or {}, target)
+        given = find_vector(self.embeddings or {}, target)
         if given is not None or not known.shape[1]:
             return known[0] if given is None else given
         average = known.mean(axis=0)
@@ -280,12 +300,14 @@ class ABLR(MetaSurrogate):
         typical = [np.exp(self.learned_[name].mean()) for name in ("log_alpha", "log_beta")]
 
         def evidence(c: np.ndarray) -> float:
-            return Conditioned(_HeadPrior(self, c, *typical), target.theta, y, level).log_evidence
+            return ConditionedPosterior(
+                _HeadPrior(self, c, *typical), target.theta, y, level
+            ).log_evidence
 
         rng = np.random.default_rng(self.random_state)
         if len(known) > MAX_CONTEXTS:
             known = known[np.sort(rng.choice(len(known), MAX_CONTEXTS, replace=False))]
-        return most_probable(known, evidence, rng)
+        return most_probable_context(known, evidence, rng)
 
     def hints(self, target: EncodedTask) -> SearchHints:
         """The first trial is one of the past tasks' best settings, the one that all heads favor."""
@@ -299,20 +321,22 @@ class ABLR(MetaSurrogate):
         """Correlation of the scores at past settings, by the contexts; None without contexts."""
         if not self.embeddings_:
             return None
-        return self._placed(self._alike(self._context_of(target, impute_failures(target.z))))
+        return self._scatter(
+            self._similarity_to(self._context_of(target, impute_failures(target.z)))
+        )
 
     def similarity_basis(self, target: EncodedTask) -> list[str] | None:
-        return self._placed_words(self.learned_["basis"].tolist()) if self.embeddings_ else None
+        return self._scatter_text(self.learned_["basis"].tolist()) if self.embeddings_ else None
 
     @torch.no_grad()
-    def _alike(self, c: np.ndarray) -> np.ndarray:
+    def _similarity_to(self, c: np.ndarray) -> np.ndarray:
         rng, theta = np.random.default_rng(self.random_state), self.past_.theta
         theta = theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)]
         contexts = np.vstack([c, self.learned_["contexts"]])
         everywhere = np.tile(theta, (len(contexts), 1))
         with torch_context():
             Phi, _ = self._features_at(everywhere, contexts.repeat(len(theta), axis=0))
-            return correlations(Phi.reshape(len(contexts), len(theta), -1)).numpy()
+            return feature_correlations(Phi.reshape(len(contexts), len(theta), -1)).numpy()
 
     # -- what was learned ----------------------------------------------------------------------
 
@@ -329,7 +353,7 @@ class ABLR(MetaSurrogate):
 
     def set_state(self, state: dict[str, np.ndarray]) -> ABLR:
         super().set_state(state)
-        self.encoder_ = self._fresh_encoder()
+        self.encoder_ = self._make_encoder()
         if self.encoder_ is not None and self._has_past:
             own = [name for name in self.learned_ if name.startswith("encoder.")]
             self.encoder_.set_state({n.removeprefix("encoder."): self.learned_[n] for n in own})
@@ -343,7 +367,9 @@ class _HeadPrior:
         self._model, self._c, self._alpha, self.noise = model, c, alpha, 1 / beta
 
     @torch.no_grad()
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         with torch_context():
             Phi, mean = self._model._features_at(theta, self._c)
             others, _ = self._model._features_at(anchors, self._c)

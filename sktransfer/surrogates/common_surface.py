@@ -31,7 +31,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.gaussian_process import (
     KERNELS,
     LogNormal,
@@ -40,10 +40,10 @@ from sktransfer.surrogates._core.gaussian_process import (
     scaled_distances,
 )
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.model_averaging import Alone, weigh
+from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
 from sktransfer.surrogates._core.neighbor_kernel import neighbor_covariance
-from sktransfer.surrogates._core.past_trials import Level, Past
-from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, known
+from sktransfer.surrogates._core.past_trials import Level, PastTrials
+from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
@@ -53,7 +53,7 @@ from sktransfer.utils._torch import eye, tensor, torch_context
 _JITTER = 1e-6
 _WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
 _BATCH_TASKS = 20  # that a training step compares, with "sqe"
-NOISE, REACH = LogNormal(0.05, 1.5), LogNormal(0.5, 1.0)
+NOISE, TASK_LENGTHSCALE = LogNormal(0.05, 1.5), LogNormal(0.5, 1.0)
 
 
 class CommonSurface(MetaSurrogate):
@@ -86,7 +86,7 @@ class CommonSurface(MetaSurrogate):
         Adam steps for the hyperparameters, and the trials that each sees.
     max_trials : int
         Past trials that the process is conditioned on: the most telling ones of each task, see
-        `Past.spread_order`.
+        `PastTrials.farthest_point_order`.
     n_initial : int
         Space-filling trials where there is no past.
     random_state : int
@@ -140,17 +140,21 @@ class CommonSurface(MetaSurrogate):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
         if len(self.weights) != 2 or min(self.weights) < 0 or not sum(self.weights) > 0:
-            raise ValueError(f"weights={self.weights!r} must be two numbers, not negative, not both 0.")
+            raise ValueError(
+                f"weights={self.weights!r} must be two numbers, not negative, not both 0."
+            )
         if not 0 <= self.redraw <= 1:
             raise ValueError(f"redraw={self.redraw!r} must be a probability, 0 to 1.")
 
-    def _set_up(self, past: Past) -> None:
+    def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
         self._kept: tuple[np.ndarray, np.ndarray, _Surface] | None = None
 
     # -- the surface ---------------------------------------------------------------------------
 
-    def _gram(self, A: torch.Tensor, B: torch.Tensor, alike: Sequence[torch.Tensor | float]) -> torch.Tensor:
+    def _gram(
+        self, A: torch.Tensor, B: torch.Tensor, alike: Sequence[torch.Tensor | float]
+    ) -> torch.Tensor:
         """s K without noise, given the kernels of tasks, one for each of configurations; -> (n, m)."""
         signal = torch.exp(self.trained_["signal"])
         if self.kernel == "sqe":
@@ -186,9 +190,13 @@ class CommonSurface(MetaSurrogate):
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         profiles = [task.profile for task in tasks]
-        features, d = DataFeatures.of(profiles), self.past_.theta.shape[1]
-        self.learned_ = {"low": features.low, "high": features.high, "features": features.table(profiles)}
-        self.learned_["basis"] = np.array([known(each) for each in profiles], dtype=str)
+        features, d = DataFeatures.from_profiles(profiles), self.past_.theta.shape[1]
+        self.learned_ = {
+            "low": features.low,
+            "high": features.high,
+            "features": features.table(profiles),
+        }
+        self.learned_["basis"] = np.array([describe_features(each) for each in profiles], dtype=str)
         priors = default_priors(d)
         self.trained_ = {
             "theta": tensor(np.full(d, np.log(priors.lengthscale.median))),
@@ -196,7 +204,7 @@ class CommonSurface(MetaSurrogate):
             "noise": tensor(np.array(np.log(NOISE.median))),
         }
         if self.kernel == "sqe":
-            self.trained_["features"] = tensor(np.full(len(NAMES), np.log(REACH.median)))
+            self.trained_["features"] = tensor(np.full(len(NAMES), np.log(TASK_LENGTHSCALE.median)))
         for weight in self.trained_.values():
             weight.requires_grad_(True)
         steps = round(self.steps * _WARM_SHARE) if self._start_from(warm_from) else self.steps
@@ -204,7 +212,7 @@ class CommonSurface(MetaSurrogate):
         train(lambda: self._loss(rng), [(list(self.trained_.values()), 0.05)], steps)
         if len(self.past_.z) > self.max_trials:
             reach = np.exp(self.trained_["theta"].detach().numpy())
-            self.learned_["order"] = self.past_.spread_order(reach)
+            self.learned_["order"] = self.past_.farthest_point_order(reach)
 
     def _loss(self, rng: np.random.Generator) -> torch.Tensor:
         """Minus the log posterior of the hyperparameters, from the trials of a few tasks."""
@@ -221,7 +229,7 @@ class CommonSurface(MetaSurrogate):
             + NOISE.log_density(own["noise"])
         )
         if self.kernel == "sqe":
-            log_prior = log_prior + REACH.log_density(own["features"])
+            log_prior = log_prior + TASK_LENGTHSCALE.log_density(own["features"])
         return len(past.z) / len(rows) * value - log_prior
 
     def _batch(self, rng: np.random.Generator) -> np.ndarray:
@@ -233,7 +241,9 @@ class CommonSurface(MetaSurrogate):
             chosen = rng.permutation(len(past))[:_BATCH_TASKS]
         starts = np.searchsorted(past.owner, [chosen, chosen + 1])
         quota = max(2, self.max_batch // len(chosen))
-        drawn = [start + rng.permutation(end - start)[:quota] for start, end in zip(*starts, strict=True)]
+        drawn = [
+            start + rng.permutation(end - start)[:quota] for start, end in zip(*starts, strict=True)
+        ]
         return np.sort(np.concatenate(drawn)[: self.max_batch])
 
     def _nearest(self, x: np.ndarray) -> np.ndarray:
@@ -252,32 +262,34 @@ class CommonSurface(MetaSurrogate):
         """Belief about the target: the common surface, given its trials."""
         if not self._has_past:
             return self.fallback_.posterior(target)
-        alike = self._alike(target)
+        alike = self._similarity_to(target)
         prior = self._surface(alike)
         z, shift, scale = standardize(clip_low_outliers(target.z))
         y = shift + scale * z
         guessed = self.past_.level(alike, np.ones(len(alike), dtype=bool), target.z)
         if not len(y):
-            return Conditioned(prior, target.theta, y, guessed)
-        fair = belief = Conditioned(prior, target.theta, y, guessed)
+            return ConditionedPosterior(prior, target.theta, y, guessed)
+        fair = belief = ConditionedPosterior(prior, target.theta, y, guessed)
         if self.scale == "running":
-            belief = Conditioned(prior, target.theta, y, Level(shift, 0.0, math.log(scale), 0.0))
+            belief = ConditionedPosterior(
+                prior, target.theta, y, Level(shift, 0.0, math.log(scale), 0.0)
+            )
         if not self.guard:
             return belief
         alone = self.fallback_.posterior(target)
         # Both are asked how probable the scores are when mean and deviation are yet to be guessed.
-        other = Conditioned(Alone(alone), target.theta, y, guessed)
-        return weigh(belief, alone, fair.log_evidence - other.log_evidence)
+        other = ConditionedPosterior(GPPrior(alone), target.theta, y, guessed)
+        return average_posteriors(belief, alone, fair.log_evidence - other.log_evidence)
 
     def _surface(self, alike: np.ndarray) -> _Surface:
         """The process given the past trials; the last one is kept, for it is the same at the next trial."""
-        rows = self._telling(alike)
+        rows = self._conditioning_rows(alike)
         kept = self._kept
         if kept is None or not (np.array_equal(kept[0], rows) and np.array_equal(kept[1], alike)):
             kept = self._kept = (rows, alike, _Surface(self, rows, alike))
         return kept[2]
 
-    def _telling(self, alike: np.ndarray) -> np.ndarray:
+    def _conditioning_rows(self, alike: np.ndarray) -> np.ndarray:
         """Trials that the process is conditioned on: those of tasks that are alike at all, or of these the
         most telling ones, the more the more alike a task is."""
         owner = self.past_.owner
@@ -288,7 +300,7 @@ class CommonSurface(MetaSurrogate):
         turn = (self.learned_["order"][rows] + 1) / np.maximum(alike[owner[rows]] ** 2, 1e-6)
         return np.sort(rows[np.argsort(turn, kind="stable")[: self.max_trials]])
 
-    def _alike(self, target: EncodedTask) -> np.ndarray:
+    def _similarity_to(self, target: EncodedTask) -> np.ndarray:
         """Prior correlation of the target's and each task's values of one setting; -> (m,)."""
         x = DataFeatures(self.learned_["low"], self.learned_["high"])(target.profile)
         if self.kernel == "mkl":
@@ -296,20 +308,24 @@ class CommonSurface(MetaSurrogate):
             alike[self._nearest(x)] = self.weights[1] / sum(self.weights)
             return alike
         with torch.no_grad(), torch_context():
-            return self._feature_kernel(tensor(x[None]), tensor(self.learned_["features"]))[0].numpy()
+            return self._feature_kernel(tensor(x[None]), tensor(self.learned_["features"]))[
+                0
+            ].numpy()
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """Correlation of two tasks' values of one setting: of all neighbors the same, with "mkl"."""
-        return self._placed(self._alike(target) if self._has_past else np.empty(0))
+        return self._scatter(self._similarity_to(target) if self._has_past else np.empty(0))
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each task was compared by, and how many of its trials there was room for."""
         if not self._has_past:
-            return self._placed_words([])
+            return self._scatter_text([])
         words = list(self.learned_["basis"])
         if target.profile is None:
-            words = [f"{known(None)} (of these data)"] * len(words)
-        return self._placed_words(self.past_.with_room(words, self._telling(self._alike(target))))
+            words = [f"{describe_features(None)} (of these data)"] * len(words)
+        return self._scatter_text(
+            self.past_.describe_usage(words, self._conditioning_rows(self._similarity_to(target)))
+        )
 
 
 class _Surface:
@@ -321,7 +337,7 @@ class _Surface:
         self._theta, owner = tensor(past.theta[rows]), past.owner[rows]
         self.noise = float(torch.exp(model.trained_["noise"]))
         # Of the target with the past: not the same task; near, or as near as it is.
-        self._alike: list = [0.0, 1.0] if model.kernel == "mkl" else [tensor(alike[owner])]
+        self._similarity_to: list = [0.0, 1.0] if model.kernel == "mkl" else [tensor(alike[owner])]
         with torch_context():
             K = model._gram(self._theta, self._theta, model._between(owner, owner))
             self._L = torch.linalg.cholesky(K + (self.noise + _JITTER) * eye(len(rows)))
@@ -329,7 +345,9 @@ class _Surface:
         self._anchors: tuple[np.ndarray, torch.Tensor] | None = None
 
     @torch.no_grad()
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, variances, and covariances with the anchors; (n, d), (k, d) -> (n,), (n,), (n, k)."""
         with torch_context():
             k, white = self._whiten(theta)
@@ -343,5 +361,5 @@ class _Surface:
 
     def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Covariance with the past trials, and L^-1 times it; (n, P), (P, n)."""
-        k = self._model._gram(tensor(theta), self._theta, self._alike)
+        k = self._model._gram(tensor(theta), self._theta, self._similarity_to)
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)

@@ -21,17 +21,19 @@ from scipy.special import ndtr
 
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.model_averaging import weigh
+from sktransfer.surrogates._core.model_averaging import average_posteriors
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
-from sktransfer.surrogates.gp import gaussian_process
+from sktransfer.surrogates.gp import fit_gaussian_process
 from sktransfer.utils._networks import Activation, Network, forward
 from sktransfer.utils._scores import clip_low_outliers, normal_scores, standardize
 from sktransfer.utils._torch import tensor, torch_context
 
 _LEVELS = np.linspace(-2.5, 2.5, 21)  # normal scores at which the past tasks' quantiles are kept
-_ENOUGH = 5  # trials from which the target's own distribution of scores is known well enough
-_LEAST_STD = 0.01
+_MIN_TRIALS_FOR_SCALE = (
+    5  # trials from which the target's own distribution of scores is known well enough
+)
+_MIN_STD = 0.01
 
 
 class CopulaGP(MetaSurrogate):
@@ -122,7 +124,9 @@ class CopulaGP(MetaSurrogate):
 
     @property
     def _names(self) -> list[str]:
-        return self.objective.split("+") if isinstance(self.objective, str) else list(self.objective)
+        return (
+            self.objective.split("+") if isinstance(self.objective, str) else list(self.objective)
+        )
 
     def _scores(self, task: EncodedTask) -> np.ndarray:
         """The objective of a task's trials on the normal scale; (n,)."""
@@ -180,7 +184,7 @@ class CopulaGP(MetaSurrogate):
         mean, raw = forward(x, weights, torch.relu, dropout=dropout).unbind(dim=1)
         if not self.heteroskedastic:
             return mean, torch.ones_like(mean)
-        return mean, torch.nn.functional.softplus(raw) + _LEAST_STD
+        return mean, torch.nn.functional.softplus(raw) + _MIN_STD
 
     @torch.no_grad()
     def prior(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -193,29 +197,31 @@ class CopulaGP(MetaSurrogate):
 
     def hints(self, target: EncodedTask) -> SearchHints:
         """Thompson sampling while there are past tasks and few trials of the target."""
-        return replace(super().hints(target), thompson=self._has_past and self._few(target.z))
+        return replace(
+            super().hints(target), thompson=self._has_past and self._has_few_trials(target.z)
+        )
 
-    def _few(self, z: np.ndarray) -> bool:
+    def _has_few_trials(self, z: np.ndarray) -> bool:
         return self.n_thompson is None or len(z) < self.n_thompson
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """Belief about the target, on the normal scale."""
         if not self._has_past and self._names == ["score"]:
             return self.fallback_.posterior(target)
-        self._warn_of_unknown(target)
+        self._warn_if_unmeasured(target)
         z = self._scores(target)
         if not self._has_past:
-            return _NormalScale(self._alone(target, z), target, z)
-        belief = self._belief(target, z)
+            return _NormalScale(self._plain_gp(target, z), target, z)
+        belief = self._transfer_posterior(target, z)
         # Ranks among a few trials say little of how good they are: a past that led to good ones at once would
         # be punished for it.
-        if not self.guard or len(z) < _ENOUGH:
+        if not self.guard or len(z) < _MIN_TRIALS_FOR_SCALE:
             return _NormalScale(belief, target, z, self.learned_)
-        alone = self._alone(target, z)
-        both = weigh(belief, alone, belief.log_evidence - alone.log_evidence)
+        alone = self._plain_gp(target, z)
+        both = average_posteriors(belief, alone, belief.log_evidence - alone.log_evidence)
         return _NormalScale(both, target, z, self.learned_)
 
-    def _warn_of_unknown(self, target: EncodedTask) -> None:
+    def _warn_if_unmeasured(self, target: EncodedTask) -> None:
         unknown = [n for n in self._names if n not in ("score", "time") and n not in target.metrics]
         if unknown and len(target.z):
             warnings.warn(
@@ -224,11 +230,11 @@ class CopulaGP(MetaSurrogate):
                 stacklevel=2,
             )
 
-    def _alone(self, target: EncodedTask, z: np.ndarray) -> GaussianProcess:
-        return gaussian_process(target.theta, z, target.categorical)
+    def _plain_gp(self, target: EncodedTask, z: np.ndarray) -> GaussianProcess:
+        return fit_gaussian_process(target.theta, z, target.categorical)
 
-    def _belief(self, target: EncodedTask, z: np.ndarray) -> _Independent | _Residual:
-        return (_Independent if self._few(z) else _Residual)(self, target.theta, z)
+    def _transfer_posterior(self, target: EncodedTask, z: np.ndarray) -> _Independent | _Residual:
+        return (_Independent if self._has_few_trials(z) else _Residual)(self, target.theta, z)
 
 
 class _Independent(Posterior):
@@ -253,7 +259,7 @@ class _Residual(Posterior):
     def __init__(self, model: CopulaGP, theta: np.ndarray, z: np.ndarray):
         self._prior = model.prior
         mean, std = model.prior(theta)
-        self._r = gaussian_process(theta, (z - mean) / std, model.past_.categorical)
+        self._r = fit_gaussian_process(theta, (z - mean) / std, model.past_.categorical)
         self.log_evidence = self._r.log_evidence - float(np.log(std).sum())
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -285,9 +291,12 @@ class _NormalScale(Posterior):
         order = np.argsort(z[ok], kind="stable")
         self._normal, self._scores = z[ok][order], np.sort(target.z[ok])
         self.level_std = 0.0
-        if past is not None and ok.sum() < _ENOUGH:
+        if past is not None and ok.sum() < _MIN_TRIALS_FOR_SCALE:
             apart = target.z[ok] - np.interp(z[ok], _LEVELS, past["quantiles"])
-            self._normal, self._scores = _LEVELS, past["quantiles"] + (apart.mean() if ok.any() else 0.0)
+            self._normal, self._scores = (
+                _LEVELS,
+                past["quantiles"] + (apart.mean() if ok.any() else 0.0),
+            )
             self.level_std = 0.0 if ok.any() else float(past["level_std"])
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

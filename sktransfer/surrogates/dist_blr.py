@@ -17,7 +17,7 @@ import torch
 
 from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
-from sktransfer.surrogates._core.linear_regression import LinearRegression, correlations
+from sktransfer.surrogates._core.linear_regression import LinearRegression, feature_correlations
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates.base import EncodedTask, SearchHints
 from sktransfer.utils._networks import Network, forward
@@ -89,7 +89,7 @@ class DistBLR(JointSurrogate):
             self.trained_[name] = tensor(np.array(np.log(prior.median))).requires_grad_(True)
 
     def _prepare(self) -> None:
-        self._inputs = Inputs.of(self.past_.theta, self.past_.categorical)
+        self._inputs = Inputs.from_codes(self.past_.theta, self.past_.categorical)
         self._solved: LinearRegression | None = None
 
     def _features(self, theta: torch.Tensor, psi: torch.Tensor) -> torch.Tensor:
@@ -98,10 +98,16 @@ class DistBLR(JointSurrogate):
         x = torch.cat([tensor(self._inputs(theta.numpy())), psi], dim=1)
         return forward(x, weights, activate_last=True)
 
-    def _regression(self, theta: torch.Tensor, z: torch.Tensor, psi: torch.Tensor) -> LinearRegression:
+    def _regression(
+        self, theta: torch.Tensor, z: torch.Tensor, psi: torch.Tensor
+    ) -> LinearRegression:
         own = self.trained_
         return LinearRegression(
-            self._features(theta, psi), z, torch.exp(-own["alpha"]), torch.exp(-own["noise"]), dual=False
+            self._features(theta, psi),
+            z,
+            torch.exp(-own["alpha"]),
+            torch.exp(-own["noise"]),
+            dual=False,
         )
 
     def _loss(
@@ -124,11 +130,13 @@ class DistBLR(JointSurrogate):
             rows = np.flatnonzero(self.readable_[past.owner])
             with single_threaded:
                 vectors = tensor(self.psi_[past.owner[rows]])
-                self._solved = self._regression(tensor(past.theta[rows]), tensor(past.z[rows]), vectors)
+                self._solved = self._regression(
+                    tensor(past.theta[rows]), tensor(past.z[rows]), vectors
+                )
         return _PastPrior(self, psi, self._solved)
 
     @torch.no_grad()
-    def _alike(self, psi: np.ndarray) -> np.ndarray:
+    def _similarity_to(self, psi: np.ndarray) -> np.ndarray:
         """Prior correlation of the two tasks' scores at the same settings, averaged over past settings."""
         rng = np.random.default_rng(self.random_state)
         theta = self.past_.theta
@@ -136,8 +144,10 @@ class DistBLR(JointSurrogate):
         with single_threaded:
             vectors = tensor(np.vstack([psi, self.psi_]))
             k, m = len(theta), len(vectors)
-            Y = self._features(theta.repeat(m, 1), vectors.repeat_interleave(k, dim=0)).reshape(m, k, -1)
-            return correlations(Y).numpy()
+            Y = self._features(theta.repeat(m, 1), vectors.repeat_interleave(k, dim=0)).reshape(
+                m, k, -1
+            )
+            return feature_correlations(Y).numpy()
 
     def hints(self, target: EncodedTask) -> SearchHints:
         """The first trial is one of the past tasks' best settings (section 4.3)."""
@@ -155,7 +165,9 @@ class _PastPrior:
         self.noise = float(torch.exp(model.trained_["noise"]))
 
     @torch.no_grad()
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         with single_threaded:
             mean, variance, covariance = self._regression.moments(
                 self._features(theta), self._features(anchors)

@@ -54,7 +54,7 @@ class DistGP(JointSurrogate):
         Trials that a training step sees; where the past has more, each step draws some of at least 20 tasks.
     max_trials : int
         Trials that the exact Gaussian process is conditioned on. Where the past has more, the most telling
-        trials of each task are taken, the more the more similar it is; see `Past.spread_order`.
+        trials of each task are taken, the more the more similar it is; see `PastTrials.farthest_point_order`.
     relevance_spread : float
         How much the lengthscales of the vector's columns may differ: standard deviation of their logarithms.
     n_initial : int
@@ -125,7 +125,8 @@ class DistGP(JointSurrogate):
     def _task_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         none = np.zeros(A.shape[1], dtype=bool)
         return KERNELS[self.kernel](
-            differences(A, B, none) @ torch.exp(-2 * (self.trained_["reach"] + self.trained_["psi"]))
+            differences(A, B, none)
+            @ torch.exp(-2 * (self.trained_["reach"] + self.trained_["psi"]))
         )
 
     def _config_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
@@ -159,12 +160,16 @@ class DistGP(JointSurrogate):
 
     def _prepare(self) -> None:
         self._order: np.ndarray | None = None
-        self._factor: tuple[np.ndarray, torch.Tensor] | None = None  # of the last trials conditioned on
+        self._factor: tuple[np.ndarray, torch.Tensor] | None = (
+            None  # of the last trials conditioned on
+        )
 
     def get_state(self) -> dict[str, np.ndarray]:
         arrays = super().get_state()
         if len(self.past_.z) > self.max_trials and self._has_past:
-            arrays["order"] = self._telling_order()  # it takes a while, and does not depend on the target
+            arrays["order"] = (
+                self._telling_order()
+            )  # it takes a while, and does not depend on the target
         return arrays
 
     def set_state(self, state: dict[str, np.ndarray]) -> DistGP:
@@ -174,7 +179,9 @@ class DistGP(JointSurrogate):
 
     def _telling_order(self) -> np.ndarray:
         if self._order is None:
-            self._order = self.past_.spread_order(np.exp(self.trained_["theta"].detach().numpy()))
+            self._order = self.past_.farthest_point_order(
+                np.exp(self.trained_["theta"].detach().numpy())
+            )
         return self._order
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
@@ -183,14 +190,14 @@ class DistGP(JointSurrogate):
         psi = self._target_psi(target) if self._has_past and len(owner) > self.max_trials else None
         if psi is None:
             return words
-        return self.past_.with_room(words, self._telling(self._alike(psi)))
+        return self.past_.describe_usage(words, self._conditioning_rows(self._similarity_to(psi)))
 
-    def _alike(self, psi: np.ndarray) -> np.ndarray:
+    def _similarity_to(self, psi: np.ndarray) -> np.ndarray:
         with torch.no_grad(), single_threaded:
             return self._task_kernel(tensor(psi[None]), tensor(self.psi_))[0].numpy()
 
     def _prior(self, psi: np.ndarray) -> _PastPrior:
-        return _PastPrior(self, self._alike(psi))
+        return _PastPrior(self, self._similarity_to(psi))
 
     def _root(self, rows: np.ndarray) -> torch.Tensor:
         """The Cholesky factor of the covariance of some past trials, which is the same for every target."""
@@ -203,11 +210,11 @@ class DistGP(JointSurrogate):
             self._factor = rows, torch.linalg.cholesky(K + noise * eye(len(rows)))
         return self._factor[1]
 
-    def _telling(self, alike: np.ndarray) -> np.ndarray:
+    def _conditioning_rows(self, alike: np.ndarray) -> np.ndarray:
         """Trials the GP is conditioned on: all, or the most telling ones of the most similar tasks.
 
         A task's share of the room is in proportion to its squared similarity, for that is how much of the
-        target's variance it can explain; within a task see `Past.spread_order`. While a target's vector is
+        target's variance it can explain; within a task see `PastTrials.farthest_point_order`. While a target's vector is
         still looked for, all tasks count alike: every vector is then tried on the same trials.
         """
         if self.encoder_.needs_trials:
@@ -228,18 +235,22 @@ class _PastPrior:
     def __init__(self, model: DistGP, alike: np.ndarray):
         self._model = model
         past, own = model.past_, model.trained_
-        rows = model._telling(alike)
+        rows = model._conditioning_rows(alike)
         self._theta = tensor(past.theta[rows])
-        self._alike = tensor(alike[past.owner[rows]])
+        self._similarity_to = tensor(alike[past.owner[rows]])
         self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
         self._mean = float(own["mean"])
         with single_threaded:
             self._L = model._root(rows)
-            self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[:, 0]
+            self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[
+                :, 0
+            ]
         self._anchors: tuple[Any, torch.Tensor] | None = None
 
     @torch.no_grad()
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         with single_threaded:
             k, white = self._whiten(theta)
             if self._anchors is None or self._anchors[0] is not anchors:
@@ -252,5 +263,9 @@ class _PastPrior:
 
     def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Covariance with the past trials, and the same times the inverse root of theirs; (n, P), (P, n)."""
-        k = self._model._config_kernel(tensor(theta), self._theta).mul_(self._signal).mul_(self._alike)
+        k = (
+            self._model._config_kernel(tensor(theta), self._theta)
+            .mul_(self._signal)
+            .mul_(self._similarity_to)
+        )
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)

@@ -24,10 +24,17 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from sktransfer.surrogates._core.deep_kernel import DeepGP, Trials, Weights, fitted, landmarks, prior_moments
+from sktransfer.surrogates._core.deep_kernel import (
+    DeepGP,
+    Trials,
+    Weights,
+    fit_scale,
+    landmarks,
+    prior_moments,
+)
 from sktransfer.surrogates._core.gaussian_process import LogNormal, Priors, log_likelihood
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.model_averaging import weigh
+from sktransfer.surrogates._core.model_averaging import average_posteriors
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.portfolio import select_portfolio
 from sktransfer.surrogates._core.training import train
@@ -165,7 +172,14 @@ class DKLM(MetaSurrogate):
     def check_params(self) -> None:
         if self.scores not in ("standardize", "raw"):
             raise ValueError(f"scores={self.scores!r} is not known. Give 'standardize' or 'raw'.")
-        least = {"n_landmarks": 1, "steps": 0, "inner_steps": 1, "n_tasks": 1, "n_trials": 2, "n_seen": 2}
+        least = {
+            "n_landmarks": 1,
+            "steps": 0,
+            "inner_steps": 1,
+            "n_tasks": 1,
+            "n_trials": 2,
+            "n_seen": 2,
+        }
         for name, value in least.items():
             if not getattr(self, name) >= value:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least {value}.")
@@ -183,7 +197,11 @@ class DKLM(MetaSurrogate):
 
     def _initial(self, p: int) -> Weights:
         """Random weights for p inputs; all of two dimensions, so that a stack of them has three."""
-        rng, (*hidden, M), q = np.random.default_rng(self.random_state), self.layers, self.n_landmarks
+        rng, (*hidden, M), q = (
+            np.random.default_rng(self.random_state),
+            self.layers,
+            self.n_landmarks,
+        )
         sizes = {"f": [p + 1, *hidden, M], "g": [M, M, q]} if self.landmarks else {}
         sizes["phi"] = [p + q if self.landmarks else p, *hidden, M + self._has_prior]
         w = {"h": tensor(PRIORS.medians(1))[None].requires_grad_(True)}
@@ -213,7 +231,9 @@ class DKLM(MetaSurrogate):
             chosen = rng.choice(len(past), min(self.n_tasks, len(past)), replace=False)
             seen = self._stack([_some(rows[i], t - 1, rng) for i in chosen])
             batch = self._stack([_some(rows[i], self.n_trials, rng) for i in chosen])
-            copies = {name: weight.detach().expand(len(chosen), -1, -1) for name, weight in w.items()}
+            copies = {
+                name: weight.detach().expand(len(chosen), -1, -1) for name, weight in w.items()
+            }
             moved = self._descend(copies, batch, seen, self.inner_steps)
             rate = self.meta_rate * (1 - 0.9 * step / steps)
             with torch.no_grad():
@@ -222,7 +242,7 @@ class DKLM(MetaSurrogate):
         self.learned_ = {"portfolio": select_portfolio(past, self.n_initial)}
 
     def _stack(self, rows: list[np.ndarray]) -> Trials:
-        """Trials of some past tasks, padded to the longest."""
+        """Trials of some past tasks, pad_tasks to the longest."""
         here = np.arange(max(map(len, rows))) < np.array([len(own) for own in rows])[:, None]
         place = np.zeros(here.shape, dtype=int)
         place[here] = np.concatenate(rows)
@@ -232,15 +252,24 @@ class DKLM(MetaSurrogate):
     def _descend(self, start: Weights, batch: Trials, seen: Trials, steps: int) -> Weights:
         """Where Adam leads on (7) and the priors of l, s, v. (The algorithm prints a plus sign: uphill.)"""
         # All weights in one row for each task: ten times fewer, larger operations.
-        row = torch.cat([weight.detach().flatten(-2) for weight in start.values()], -1).requires_grad_(True)
+        row = torch.cat(
+            [weight.detach().flatten(-2) for weight in start.values()], -1
+        ).requires_grad_(True)
 
         def weights() -> Weights:
-            parts = row.split([weight.shape[-2] * weight.shape[-1] for weight in start.values()], -1)
-            return {name: part.reshape(start[name].shape) for name, part in zip(start, parts, strict=True)}
+            parts = row.split(
+                [weight.shape[-2] * weight.shape[-1] for weight in start.values()], -1
+            )
+            return {
+                name: part.reshape(start[name].shape)
+                for name, part in zip(start, parts, strict=True)
+            }
 
         def loss() -> torch.Tensor:
             w = weights()
-            kernel = zip(w["h"].unbind(-1), (PRIORS.lengthscale, PRIORS.signal, PRIORS.noise), strict=True)
+            kernel = zip(
+                w["h"].unbind(-1), (PRIORS.lengthscale, PRIORS.signal, PRIORS.noise), strict=True
+            )
             log_prior = sum(belief.log_density(value) for value, belief in kernel)
             if "x" in w:
                 log_prior += _of_inputs(w["x"].shape[-1]).log_density(w["x"])
@@ -273,12 +302,12 @@ class DKLM(MetaSurrogate):
         if self.meta and not self._has_past:
             return self.fallback_.posterior(target)
         z, shift, scale = self._standard(target)
-        inputs = self.inputs_ if self.meta else Inputs.of(target.theta, target.categorical)
+        inputs = self.inputs_ if self.meta else Inputs.from_codes(target.theta, target.categorical)
         trials = Trials(tensor(inputs(target.theta)), tensor(z), tensor(np.ones(len(z))))
         with torch_context():
             start = self.trained_ if self.meta else self._initial(inputs.width)
             wanted = self.meta and len(z) and (self.prior or self.guard)
-            fit, evidence = fitted(start, trials) if wanted else (start, 0.0)
+            fit, evidence = fit_scale(start, trials) if wanted else (start, 0.0)
             adapted = self._adapted(fit if self.prior else start, trials)
             belief = DeepGP(adapted, inputs, trials, shift, scale)
             if not (self.meta and self.guard and len(z)):
@@ -286,7 +315,9 @@ class DKLM(MetaSurrogate):
             alone = self.fallback_.posterior(target)
             its_prior = float(default_priors(target.theta.shape[1]).log_density(tensor(alone.h)))
             rescaled = len(z) * np.log(alone.scale / scale)  # both evidences of scores on one scale
-            return weigh(belief, alone, evidence - alone.log_evidence - its_prior + rescaled)
+            return average_posteriors(
+                belief, alone, evidence - alone.log_evidence - its_prior + rescaled
+            )
 
     def _standard(self, target: EncodedTask) -> tuple[np.ndarray, float, float]:
         """The target's scores on the model's scale, and that scale."""

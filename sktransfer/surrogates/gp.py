@@ -63,7 +63,7 @@ class GP(Surrogate):
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""
         z, shift, scale = standardize(clip_low_outliers(target.z))
-        return gaussian_process(
+        return fit_gaussian_process(
             target.theta,
             z,
             target.categorical,
@@ -74,7 +74,7 @@ class GP(Surrogate):
         )
 
 
-def gaussian_process(
+def fit_gaussian_process(
     theta: np.ndarray,
     z: np.ndarray,
     categorical: np.ndarray,
@@ -89,7 +89,9 @@ def gaussian_process(
     priors = default_priors(d)
     h = priors.medians(d)
     if len(z) >= 2 and max_iter:
-        h = fit_hyperparameters(theta, z, categorical, kernel=kernel, priors=priors, max_iter=max_iter)
+        h = fit_hyperparameters(
+            theta, z, categorical, kernel=kernel, priors=priors, max_iter=max_iter
+        )
     return GaussianProcess(theta, z, h, categorical, kernel=kernel, shift=shift, scale=scale)
 
 

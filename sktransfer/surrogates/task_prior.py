@@ -31,14 +31,20 @@ from typing import ClassVar
 import numpy as np
 
 from sktransfer.encoders import ManualEncoder
-from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.kernels import kernel_matrix
-from sktransfer.surrogates._core.leave_one_out import UNTRIED, deviations, foretold, judged, kernel_weights
-from sktransfer.surrogates._core.model_averaging import Guarded, guard
-from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.portfolio import complement
+from sktransfer.surrogates._core.leave_one_out import (
+    DEFAULT_HYPERPARAMETERS,
+    deviations,
+    kernel_weights,
+    loo_log_likelihood,
+    select_by_likelihood,
+)
+from sktransfer.surrogates._core.model_averaging import AveragedPosterior, average_by_evidence
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.portfolio import select_greedily
 from sktransfer.surrogates._core.task_processes import TaskProcesses
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.utils._scores import impute_failures
@@ -46,16 +52,19 @@ from sktransfer.utils._scores import impute_failures
 MAX_POINTS = 400
 """Points that the means of the past tasks are kept at; between them they are interpolated."""
 
-FAR, FEW = 2.0, 30
-"""A target is unlike everything if the nearest of at least FEW past tasks is farther than FAR, squared and in
+MAX_DISTANCE, MIN_KNOWN_TASKS = 2.0, 30
+"""A target is unlike everything if the nearest of at least MIN_KNOWN_TASKS past tasks is farther than MAX_DISTANCE, squared and in
 units of the median of two past tasks."""
 
-N_PORTFOLIO = 3
+MIN_TRIALS_FOR_MODEL = 3
 """From this trial on the model proposes, if the target has shown a difference by then."""
 
-_JUDGED = 40  # past tasks that the settings are judged by
-_COMPARED = 300  # settings at which past tasks are compared
-_TOP, _LINED_UP = 3, 20  # settings of a task that a portfolio is made of, and how many it has
+MAX_VALIDATION_TASKS = 40  # past tasks that the settings are judged by
+N_REFERENCE_SETTINGS = 300  # settings at which past tasks are compared
+BEST_PER_TASK, PORTFOLIO_SIZE = (
+    3,
+    20,
+)  # settings of a task that a portfolio is made of, and how many it has
 _ENCODER = ("names", "low", "high")
 
 
@@ -118,33 +127,46 @@ class TaskPrior(TaskProcesses):
         encoder = ManualEncoder().fit(profiles)
         known = np.array([profile is not None for profile in profiles])
         features = encoder.transform(profiles)
-        rows = np.unique(np.linspace(0, len(self.past_.z) - 1, _COMPARED).astype(int))
-        metric = fit_feature_weights(features[known], self._processes.mean(self.past_.theta[rows])[known])
+        rows = np.unique(np.linspace(0, len(self.past_.z) - 1, N_REFERENCE_SETTINGS).astype(int))
+        metric = fit_feature_weights(
+            features[known], self._processes.mean(self.past_.theta[rows])[known]
+        )
         plain, squares = (_squares(features, features, w) for w in (np.ones_like(metric), metric))
         units = [_typical(plain), _typical(squares)]
         self.learned_ |= {f"encoder.{name}": value for name, value in encoder.constants().items()}
-        self.learned_ |= {"features": features, "metric": metric, "units": np.array(units), "known": known}
-        self.learned_ |= self._listening(squares / units[1])
+        self.learned_ |= {
+            "features": features,
+            "metric": metric,
+            "units": np.array(units),
+            "known": known,
+        }
+        self.learned_ |= self._fit_hyperparameters(squares / units[1])
 
-    def _listening(self, squares: np.ndarray) -> dict[str, np.ndarray]:
+    def _fit_hyperparameters(self, squares: np.ndarray) -> dict[str, np.ndarray]:
         """Bandwidth, residual and noise by which past tasks foretell each other best, and whether they do."""
         m = len(self.past_)
         if m < 3:
-            return {"settings": np.array(UNTRIED), "noise": np.array(False)}
+            return {"settings": np.array(DEFAULT_HYPERPARAMETERS), "noise": np.array(False)}
         found, n_trials = [], []
-        for task in np.unique(np.linspace(0, m - 1, min(m, _JUDGED)).astype(int)):
-            others = np.argsort(squares[task] + np.where(np.arange(m) == task, np.inf, 0), kind="stable")
+        for task in np.unique(np.linspace(0, m - 1, min(m, MAX_VALIDATION_TASKS)).astype(int)):
+            others = np.argsort(
+                squares[task] + np.where(np.arange(m) == task, np.inf, 0), kind="stable"
+            )
             others = others[: min(m - 1, self.max_tasks)]
             rows = np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
             theta, z = self.past_.theta[rows], self.past_.z[rows]
             lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))
             K = kernel_matrix(theta, theta, lengths, self.past_.categorical, self.kernel)
-            found.append(foretold(z, K, self._processes.take(others).mean(theta), squares[task][others]))
+            found.append(
+                loo_log_likelihood(
+                    z, K, self._processes.take(others).mean(theta), squares[task][others]
+                )
+            )
             n_trials.append(len(z))
-        settings, noise = judged(np.array(found), np.array(n_trials))
+        settings, noise = select_by_likelihood(np.array(found), np.array(n_trials))
         return {"settings": settings, "noise": np.array(noise)}
 
-    def _set_up(self, past: Past) -> None:
+    def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
         self._kept: tuple[np.ndarray, _Means] | None = None
 
@@ -169,16 +191,19 @@ class TaskPrior(TaskProcesses):
         # As far as the typical task that is known: neither alike nor not.
         return np.where(learned["known"], squares, np.median(squares[learned["known"]]))
 
-    def _why_silent(self, target: EncodedTask) -> str:
+    def _reason_ignored(self, target: EncodedTask) -> str:
         """Why the past has nothing to say about the target; empty where it has."""
         if self.learned_["noise"]:
             return "past scores look like noise"
         # Whichever feature one looks at, so features are not weighted.
-        if self.learned_["known"].sum() >= FEW and self._distances(target, weighted=False).min() > FAR:
+        if (
+            self.learned_["known"].sum() >= MIN_KNOWN_TASKS
+            and self._distances(target, weighted=False).min() > MAX_DISTANCE
+        ):
             return "nothing is similar to these data"
         return ""
 
-    def _listened_to(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
+    def _nearest_tasks(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the past tasks whose data are most alike, and their weights; (K,), (K,)."""
         squares = self._distances(target)
         order = np.sort(np.lexsort((-self._processes.sizes, squares))[: self.max_tasks])
@@ -186,15 +211,15 @@ class TaskPrior(TaskProcesses):
 
     def _best_rows(self, numbers: np.ndarray) -> np.ndarray:
         """Rows of the best settings of some past tasks."""
-        return self.past_.best_rows(_TOP, np.isin(np.arange(len(self.past_)), numbers))
+        return self.past_.best_rows(BEST_PER_TASK, np.isin(np.arange(len(self.past_)), numbers))
 
     def hints(self, target: EncodedTask) -> SearchHints:
         """The first trial is among the best past settings, the next two are from a portfolio."""
         hints = super().hints(target)
-        shows_little = target.is_on_plateau or len(target.z) < N_PORTFOLIO
-        if not self._has_past or not shows_little or self._why_silent(target):
+        shows_little = target.is_on_plateau or len(target.z) < MIN_TRIALS_FOR_MODEL
+        if not self._has_past or not shows_little or self._reason_ignored(target):
             return hints
-        numbers = self._listened_to(target)[0]
+        numbers = self._nearest_tasks(target)[0]
         rows = self._best_rows(numbers)
         if not len(target.z):
             return replace(hints, restrict_to=self.past_.theta[rows])
@@ -206,61 +231,72 @@ class TaskPrior(TaskProcesses):
         """Which of these settings, beside the trials made, do best on the past tasks."""
         past = self.past_
         own = [past.z[past.owner == number] for number in numbers]
-        middle, best = (np.array([statistic(z) for z in own])[:, None] for statistic in (np.median, np.max))
+        middle, best = (
+            np.array([statistic(z) for z in own])[:, None] for statistic in (np.median, np.max)
+        )
 
         def reached(theta: np.ndarray) -> np.ndarray:  # 0 is a task's median trial, 1 its best
             means = self._processes.take(numbers).mean(theta)
             return np.clip((means - middle) / np.maximum(best - middle, 1e-9), -1, 1)
 
-        return complement(reached(past.theta[rows]), reached(target.theta).max(axis=1), _LINED_UP)
+        return select_greedily(
+            reached(past.theta[rows]), reached(target.theta).max(axis=1), PORTFOLIO_SIZE
+        )
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """The prior, conditioned on the target's trials, and weighed against a GP on these alone.
 
         None where the past is silent and the trials are too few for a GP: the space is to be filled.
         """
-        silent = self._has_past and self._why_silent(target)
+        silent = self._has_past and self._reason_ignored(target)
         if silent and (len(target.z) < self.n_initial or target.is_flat):
             return None
         alone = self.fallback_.posterior(target)
         assert isinstance(alone, GaussianProcess)
         if not self._has_past or silent:
             return alone
-        numbers, weights = self._listened_to(target)
+        numbers, weights = self._nearest_tasks(target)
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, target.z)
         # Before the first success, failures have no score to be worse than.
         told = slice(None if np.isfinite(target.z).any() else 0)
-        theta, y = target.theta[told], impute_failures(target.z, usual=float(np.exp(level.log_scale)))[told]
+        theta, y = (
+            target.theta[told],
+            impute_failures(target.z, usual=float(np.exp(level.log_scale)))[told],
+        )
         settings = map(float, self.learned_["settings"][1:])
-        belief = Conditioned(_Prior(self._means(numbers), weights, *settings), theta, y, level)
+        belief = ConditionedPosterior(
+            _Prior(self._means(numbers), weights, *settings), theta, y, level
+        )
         if not len(y) or not self.guard:
             return belief
         # Even odds: the past has had its say by choosing the first trials.
-        return guard(belief, alone, theta, y, level, prior_log_odds=0.0)
+        return average_by_evidence(belief, alone, theta, y, level, prior_log_odds=0.0)
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """The weight of each past task, as a share of the largest, times that of the past as a whole."""
         alike = np.zeros(len(self.past_))
-        if self._has_past and not self._why_silent(target):
-            numbers, weights = self._listened_to(target)
+        if self._has_past and not self._reason_ignored(target):
+            numbers, weights = self._nearest_tasks(target)
             belief = self.posterior(target)
-            whole = belief.weight if isinstance(belief, Guarded) else 1.0
+            whole = belief.weight if isinstance(belief, AveragedPosterior) else 1.0
             alike[numbers] = whole * weights / weights.max()
-        return self._placed(alike)
+        return self._scatter(alike)
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by."""
-        if self._has_past and (why := self._why_silent(target)):
-            return self._placed_words([f"left out: {why}"] * len(self.past_))
+        if self._has_past and (why := self._reason_ignored(target)):
+            return self._scatter_text([f"left out: {why}"] * len(self.past_))
         words = [f"left out: {self.max_tasks} others are more alike"] * len(self.past_)
         own = target.profile.meta_features if target.profile is not None else {}
-        n_known = sum(name in own for name in self.learned_["encoder.names"]) if self._has_past else 0
-        for number in self._listened_to(target)[0] if self._has_past else ():
+        n_known = (
+            sum(name in own for name in self.learned_["encoder.names"]) if self._has_past else 0
+        )
+        for number in self._nearest_tasks(target)[0] if self._has_past else ():
             known = n_known and self.learned_["known"][number]
             words[number] = f"{n_known} meta-features" if known else "its trials alone"
-        return self._placed_words(words)
+        return self._scatter_text(words)
 
 
 def _squares(A: np.ndarray, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -293,7 +329,9 @@ class _Means:
             past, theta=past.theta[rows], z=past.z[rows], owner=np.zeros(rows.sum(), dtype=int)
         )
         together = replace(together, ids=past.ids[:1])
-        self._points = together.theta[together.spread_order(self.lengths, MAX_POINTS) < MAX_POINTS]
+        self._points = together.theta[
+            together.farthest_point_order(self.lengths, MAX_POINTS) < MAX_POINTS
+        ]
         K = self.kernel(self._points, self._points) + 1e-4 * np.eye(len(self._points))
         self._weights = np.linalg.solve(K, processes.mean(self._points).T)
 
@@ -307,13 +345,15 @@ class _Means:
 
 
 class _Prior:
-    """The prior at one data set, as `Conditioned` takes it."""
+    """The prior at one data set, as `ConditionedPosterior` takes it."""
 
     def __init__(self, means: _Means, weights: np.ndarray, residual: float, noise: float):
         self._means, self._w, self._residual, self.noise = means, weights, residual, noise
         self._anchors: tuple[np.ndarray, np.ndarray] | None = None
 
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         F = self._means(theta)
         if self._anchors is None or self._anchors[0] is not anchors:
             G = F if theta is anchors else self._means(anchors)

@@ -95,13 +95,17 @@ class WarmStart(GP):
     def _first_settings(self, target: EncodedTask) -> tuple[np.ndarray, tuple[str, ...]]:
         past = self.past_
         order = np.argsort(self._distances(target), kind="stable")
-        order = order[np.isin(order, past["owner"])][: self.n_tasks]  # those that have a setting to give
+        order = order[np.isin(order, past["owner"])][
+            : self.n_tasks
+        ]  # those that have a setting to give
         taken: list[np.ndarray] = []
         sources: list[str] = []
         for _ in range(self.n_settings):
             for number in order:
                 settings = past["settings"][past["owner"] == number]
-                fresh = (row for row in settings if not self._near_any(row, taken, target.categorical))
+                fresh = (
+                    row for row in settings if not self._near_any(row, taken, target.categorical)
+                )
                 for row in itertools.islice(fresh, 1):
                     taken.append(row)
                     sources.append(str(past["ids"][number]))
@@ -121,7 +125,9 @@ class WarmStart(GP):
 
     def _distances(self, target: EncodedTask) -> np.ndarray:
         names = self.past_["names"]
-        return _scaled_distances(self.past_["features"], _table([_meta_features(target.profile)], names)[0])
+        return _scaled_distances(
+            self.past_["features"], _table([_meta_features(target.profile)], names)[0]
+        )
 
 
 def _best_first(task: EncodedTask) -> np.ndarray:

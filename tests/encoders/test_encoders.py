@@ -78,7 +78,9 @@ def test_gradients_against_finite_differences(encoder, make):
     data = profiles(make)
     encoder = clone(encoder).fit(data)
     inputs = [encoder.read(each) for each in data]
-    direction = torch.tensor(np.random.default_rng(0).standard_normal(encoder.transform(data).shape))
+    direction = torch.tensor(
+        np.random.default_rng(0).standard_normal(encoder.transform(data).shape)
+    )
 
     def value():
         return (encoder.embed(inputs) * direction).sum() + encoder.penalty()
@@ -93,7 +95,9 @@ def test_gradients_against_finite_differences(encoder, make):
                 weight[place] += sign * step
                 ends.append(float(value()))
             weight[place] += step
-        assert float(gradient[place]) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-5)
+        assert float(gradient[place]) == pytest.approx(
+            (ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-5
+        )
 
 
 # -- what must not matter --------------------------------------------------------------------------
@@ -115,7 +119,11 @@ def test_columns_labels_and_units_do_not_matter_to_pairs(rows):
     encoder = PairEncoder(rows=rows).fit(data)
     X, y = classes(n=60, seed=1)
     columns = np.random.default_rng(3).permutation(X.shape[1])
-    moved = [(X[:, columns], y), (X, np.array([1, 2, 0])[y]), (X * [1e-3, 1, 10, 1e5] + [0, 5, -3, 10], y)]
+    moved = [
+        (X[:, columns], y),
+        (X, np.array([1, 2, 0])[y]),
+        (X * [1e-3, 1, 10, 1e5] + [0, 5, -3, 10], y),
+    ]
     vectors = encoder.transform([profile(*each, keep="sample") for each in [(X, y), *moved]])
     np.testing.assert_allclose(vectors[1:], vectors[[0, 0, 0]], atol=1e-3)
 
@@ -160,7 +168,9 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("encoder", [ManualEncoder(), PairEncoder(rows="sketch"), PairEncoder(rows="sample")])
+@pytest.mark.parametrize(
+    "encoder", [ManualEncoder(), PairEncoder(rows="sketch"), PairEncoder(rows="sample")]
+)
 @pytest.mark.parametrize("name", ODD)
 def test_odd_data_have_a_vector_and_a_reason(encoder, name):
     encoder = clone(encoder).fit(profiles())

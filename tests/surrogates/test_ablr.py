@@ -11,14 +11,14 @@ from sklearn.base import clone
 
 from sktransfer.encoders import ManualEncoder, PairEncoder, TaskIndex
 from sktransfer.surrogates import ABLR, EncodedTask, make_surrogate
-from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.contexts import data_key
 from sktransfer.surrogates._core.linear_regression import LinearRegression
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates.ablr import _HeadPrior
 from sktransfer.utils._torch import tensor
-from tests.surrogates.alike import assert_same_belief, assert_same_state
-from tests.surrogates.transferring import BEST, NUMBERS, data, past_tasks, score, target
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+from tests.surrogates.synthetic_tasks import BEST, NUMBERS, data, past_tasks, score, target
 
 POINTS = np.random.default_rng(9).random((30, 2))
 QUICK = {"layers": (16, 16), "steps": 40, "epochs": 2}
@@ -47,12 +47,12 @@ def finite(posterior, points=POINTS):
 
 
 def test_the_target_has_its_own_regression():
-    """Conditioned on trials whose scale is known, the head is the supplement's regression, both forms."""
+    """ConditionedPosterior on trials whose scale is known, the head is the supplement's regression, both forms."""
     surrogate = quick().fit(past_tasks(4, profiles=False))
     theta = np.random.default_rng(0).random((30, 2))
     z, alpha, beta, none = score(theta), 3.0, 50.0, np.empty(0)
     known = Level(shift=0.0, shift_std=0.0, log_scale=0.0, log_scale_std=0.0)
-    posterior = Conditioned(_HeadPrior(surrogate, none, alpha, beta), theta, z, known)
+    posterior = ConditionedPosterior(_HeadPrior(surrogate, none, alpha, beta), theta, z, known)
     with torch.no_grad():
         Phi, mean = surrogate._features_at(theta, none)
         phi, mean_at = surrogate._features_at(POINTS, none)
@@ -95,7 +95,8 @@ def test_first_choices_are_the_best_past_settings():
 
 def test_the_guard_weighs_the_past_and_is_an_option():
     good, bad = (
-        ABLR(steps=150).fit(past_tasks(4, profiles=False, shuffled=wrong)) for wrong in (False, True)
+        ABLR(steps=150).fit(past_tasks(4, profiles=False, shuffled=wrong))
+        for wrong in (False, True)
     )
     assert bad.posterior(target(12)).weight < 0.1
     assert good.posterior(target(6)).weight > 0.9
@@ -113,7 +114,9 @@ def two_families(n=6, trials=25, flip=0.0, estimator="svm"):
         theta = rng.random((trials, 2))
         best = 0.2 if (number % 2) == flip else 0.8
         z = -((theta[:, 0] - best) ** 2) + 0.01 * theta[:, 1]
-        tasks.append(EncodedTask(theta, z, NUMBERS, data(number, n=60 + number), f"{estimator}-{number}"))
+        tasks.append(
+            EncodedTask(theta, z, NUMBERS, data(number, n=60 + number), f"{estimator}-{number}")
+        )
     return tasks
 
 
@@ -172,7 +175,8 @@ def test_an_encoder_reads_the_context_from_the_data():
     similar = surrogate.similarity(EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, near))
     assert similar[2] == pytest.approx(1.0)
     assert (
-        similar.mean() > surrogate.similarity(EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, far)).mean()
+        similar.mean()
+        > surrogate.similarity(EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, far)).mean()
     )
     assert "meta-features" in surrogate.similarity_basis(target())[0]
 
@@ -202,7 +206,7 @@ def test_no_past_is_a_plain_gp_and_says_so(kind):
     with pytest.warns(UserWarning, match="ABLR has no past trials.*Gaussian process"):
         surrogate = quick(**KINDS[kind]).fit([])
     assert surrogate.hints(target()).n_initial == 4
-    assert_same_belief(
+    assert_same_prediction(
         finite(surrogate.posterior(target(6))),
         make_surrogate("gp").fit([]).posterior(target(6)).predict(POINTS),
     )
@@ -259,8 +263,12 @@ def test_categories_and_parameters_that_come_and_go():
     categorical = np.array([False, True, False])
     theta = np.column_stack([rng.random(20), rng.choice([-1.0, 0.0, 0.5], 20), np.full(20, 0.5)])
     surrogate = quick().fit([EncodedTask(theta, theta[:, 0], categorical, id="old")])
-    points = np.column_stack([rng.random(10), np.full(10, 1.0), rng.random(10)])  # a category never seen
-    mean, _ = finite(surrogate.posterior(EncodedTask(points[:3], points[:3, 0], categorical)), points)
+    points = np.column_stack(
+        [rng.random(10), np.full(10, 1.0), rng.random(10)]
+    )  # a category never seen
+    mean, _ = finite(
+        surrogate.posterior(EncodedTask(points[:3], points[:3, 0], categorical)), points
+    )
     assert len(mean) == 10
     choices = surrogate.hints(EncodedTask(np.empty((0, 3)), np.empty(0), categorical)).restrict_to
     assert len(choices) and (choices[:, 1] >= 0).all()
@@ -274,7 +282,7 @@ def test_state_round_trip(kind):
     assert back.task_ids == surrogate.task_ids
     for n in (0, 4):
         ours, theirs = (s.posterior(target(n)).predict(POINTS) for s in (back, surrogate))
-        assert_same_belief(ours, theirs)
+        assert_same_prediction(ours, theirs)
     assert back.embeddings_.keys() == surrogate.embeddings_.keys()
 
 
@@ -283,7 +291,7 @@ def test_results_depend_on_the_data_alone(kind):
     one, two = (quick(**KINDS[kind]).fit(past_tasks(3)) for _ in range(2))
     one.posterior(target(7, seed=3))
     ours, theirs = (s.posterior(target(3)).predict(POINTS) for s in (one, two))
-    assert_same_belief(ours, theirs)
+    assert_same_prediction(ours, theirs)
 
 
 @pytest.mark.parametrize("kind", ["plain", "pairs", "learned"])
@@ -296,7 +304,9 @@ def test_training_goes_on_from_an_earlier_model(kind):
     if kind == "learned":
         moved = np.abs(later.embeddings_["t2"] - earlier.embeddings_["t2"]).max()
         assert moved < 0.2 * np.abs(earlier.embeddings_["t2"]).max()
-    other = EncodedTask(np.array([[0.1, 0.0], [0.2, 0.5]]), np.array([1.0, 2.0]), np.array([False, True]))
+    other = EncodedTask(
+        np.array([[0.1, 0.0], [0.2, 0.5]]), np.array([1.0, 2.0]), np.array([False, True])
+    )
     quick(**KINDS[kind]).fit([other], warm_from=earlier)  # of another space: trained from nothing
 
 

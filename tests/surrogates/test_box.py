@@ -7,7 +7,7 @@ from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer
 from sktransfer.surrogates import Box, EncodedTask, Region
-from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, target
+from tests.surrogates.synthetic_tasks import NUMBERS, SPACE, past_tasks, target
 
 MIXED = np.array([False, True])
 
@@ -22,7 +22,9 @@ def tasks_with_best(*best, categorical=NUMBERS):
 
 
 def trials(theta, z, categorical=NUMBERS):
-    return EncodedTask(np.array(theta, dtype=float).reshape(len(z), 2), np.array(z, dtype=float), categorical)
+    return EncodedTask(
+        np.array(theta, dtype=float).reshape(len(z), 2), np.array(z, dtype=float), categorical
+    )
 
 
 NONE = trials([], [])
@@ -76,7 +78,9 @@ def test_without_a_past_it_is_a_gp_and_says_so(tasks):
 
 def test_failures_and_equal_scores():
     theta = np.array([[0.1, 0.1], [0.9, 0.9], [0.5, 0.5]])
-    region = Box().fit([trials(theta, [np.nan, 0.3, 0.2]), trials(theta, [1, 1, 1])]).hints(NONE).region
+    region = (
+        Box().fit([trials(theta, [np.nan, 0.3, 0.2]), trials(theta, [1, 1, 1])]).hints(NONE).region
+    )
     np.testing.assert_allclose([region.low, region.high], [[0.1, 0.1], [0.9, 0.9]])
 
 
@@ -89,7 +93,9 @@ def test_when_the_box_is_left():
     assert held == [False, True, False, True]
     assert box.hints(trials(outside, [1, 1, 1, 1, 1, 0.5])).region is not None
     assert box.hints(trials(outside, [1, 1, 1, 1, 1, 2])).region is None  # the best lies outside
-    assert box.hints(trials(inside[:4], [np.nan] * 4)).region is None  # nothing in it has ever worked
+    assert (
+        box.hints(trials(inside[:4], [np.nan] * 4)).region is None
+    )  # nothing in it has ever worked
     forever = Box(n_inside=None).fit(tasks_with_best([0.2, 0.2], [0.4, 0.4]))
     assert forever.hints(trials(outside, [1, 1, 1, 1, 1, 2])).region is not None
 
@@ -102,7 +108,9 @@ def test_state_round_trip_and_clone():
     np.testing.assert_array_equal([ours.low, ours.high], [theirs.low, theirs.high])
 
 
-@pytest.mark.parametrize(("name", "value"), [("n_inside", -1), ("min_width", 0.0), ("min_width", 1.5)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("n_inside", -1), ("min_width", 0.0), ("min_width", 1.5)]
+)
 def test_bad_parameters_are_named(name, value):
     with pytest.raises(ValueError, match=f"{name}={value}"):
         Box(**{name: value}).fit([])
@@ -129,7 +137,8 @@ def test_the_first_trials_are_in_the_box(a, b):
         ([0.2, values[2]], [1.0, values[1]], [0.6, values[2]]),
     ]
     tasks = [
-        Task.from_trials(space, [({"a": x, "b": y}, i) for i, (x, y) in enumerate(rows)]) for rows in past
+        Task.from_trials(space, [({"a": x, "b": y}, i) for i, (x, y) in enumerate(rows)])
+        for rows in past
     ]
     optimizer = TransferOptimizer(space, tasks, surrogate=Box(n_inside=6), random_state=0)
     chosen = []

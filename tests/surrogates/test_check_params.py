@@ -6,7 +6,13 @@ from sktransfer import surrogates
 from sktransfer.surrogates import REGISTRY, make_surrogate
 
 INVALID = {
-    "ABLR": [{"context": "given"}, {"head": "none"}, {"layers": ()}, {"steps": 0}, {"encoder": "manual"}],
+    "ABLR": [
+        {"context": "given"},
+        {"head": "none"},
+        {"layers": ()},
+        {"steps": 0},
+        {"encoder": "manual"},
+    ],
     "Bohamiann": [{"layers": (0,)}, {"n_chains": 0}, {"step_size": 1.0}],
     "Box": [{"n_inside": -1}, {"min_width": 0.0}, {"kernel": "rbf"}],
     "CommonSurface": [{"kernel": "rbf"}, {"scale": "none"}, {"weights": (0, 0)}, {"redraw": 2.0}],
@@ -24,7 +30,9 @@ INVALID = {
 }
 
 
-@pytest.mark.parametrize(("name", "params"), [(name, each) for name in INVALID for each in INVALID[name]])
+@pytest.mark.parametrize(
+    ("name", "params"), [(name, each) for name in INVALID for each in INVALID[name]]
+)
 def test_check_params_raises_without_fit(name, params):
     surrogate = getattr(surrogates, name)(**params)
     [parameter] = params

@@ -9,18 +9,18 @@ from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV
 from sktransfer.surrogates import CommonSurface, EncodedTask
-from sktransfer.surrogates._core.neighbor_kernel import bound, neighbor_covariance
-from tests.surrogates.alike import assert_same_belief
-from tests.surrogates.bad_input import (
+from sktransfer.surrogates._core.neighbor_kernel import distance_bound, neighbor_covariance
+from tests.surrogates.comparisons import assert_same_prediction
+from tests.surrogates.edge_cases import (
     PASTS,
     POINTS,
-    assert_copes,
-    assert_copes_with_unknown_columns,
-    assert_speaks,
+    assert_handles_past,
+    assert_handles_unknown_columns,
+    assert_predicts,
     fit_quietly,
     many_tasks,
 )
-from tests.surrogates.transferring import NUMBERS, SPACE, data, past_tasks, score, search, target
+from tests.surrogates.synthetic_tasks import NUMBERS, SPACE, data, past_tasks, score, search, target
 
 KERNELS = ["mkl", "sqe"]
 
@@ -77,7 +77,7 @@ def test_the_papers_own_bound_would_not_do():
     squares = k * (one + other)[..., None] ** 2 / 4 + (d - k) * (one - other)[..., None] ** 2 / 4
     apart = np.sqrt(squares) @ binom.pmf(k, d, 0.5)
     assert np.linalg.eigvalsh(1 - apart / np.sqrt(d)).min() < -0.001
-    assert np.linalg.eigvalsh(1 - apart / bound(d)).min() > 0
+    assert np.linalg.eigvalsh(1 - apart / distance_bound(d)).min() > 0
 
 
 @pytest.mark.parametrize("d", [1, 5, 12])
@@ -90,7 +90,7 @@ def test_the_bound_is_the_average_of_random_hyperplanes(d):
     one, other = np.sign((theta - 0.5) @ normals.T - offsets)
     expected = 1 - np.linalg.norm(theta[0] - theta[1]) / (d / 2)
     assert np.average(one * other, weights=extents) == pytest.approx(expected, abs=0.01)
-    assert bound(d) >= d / 2
+    assert distance_bound(d) >= d / 2
 
 
 def test_the_neighbors_kernel_is_the_papers():
@@ -153,7 +153,7 @@ def test_the_past_is_factorised_once_for_a_target(kernel):
     assert model._kept[2] is surface
     fresh = fitted(past_tasks(5, 10), kernel=kernel)
     expected = fresh.posterior(target(4)).predict(POINTS)
-    assert_same_belief(model.posterior(target(4)).predict(POINTS), expected)
+    assert_same_prediction(model.posterior(target(4)).predict(POINTS), expected)
 
 
 def test_room_for_some_trials_only_is_shared_out():
@@ -163,7 +163,7 @@ def test_room_for_some_trials_only_is_shared_out():
         sorted(word.split("; ")[1] for word in words)
         == ["0 of its 20 trials"] * 3 + ["10 of its 20 trials"] * 3
     )
-    assert_speaks(model, target(3))
+    assert_predicts(model, target(3))
 
 
 def test_proposals_are_redrawn_but_for_the_first():
@@ -211,7 +211,7 @@ def test_parameters_are_checked_at_fit(bad, words):
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("past", PASTS)
 def test_any_past_and_target(past, kernel):
-    assert_copes(quick(kernel=kernel), past())
+    assert_handles_past(quick(kernel=kernel), past())
 
 
 def test_a_search_with_a_past_is_not_told_that_there_is_none(tmp_path, recwarn):
@@ -235,13 +235,13 @@ def test_no_past_is_said():
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_unknown_categories_and_parameters(kernel):
-    assert_copes_with_unknown_columns(quick(kernel=kernel))
+    assert_handles_unknown_columns(quick(kernel=kernel))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_many_tasks_of_different_lengths(kernel):
     model = fitted(many_tasks(), kernel=kernel)
-    assert_speaks(model, target(3))
+    assert_predicts(model, target(3))
     assert model.posterior(target()).predict(np.array([[0.75, 0.3], [0.1, 0.9]]))[0].argmax() == 0
 
 

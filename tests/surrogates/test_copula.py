@@ -13,8 +13,8 @@ from sktransfer import Task, TransferOptimizer
 from sktransfer.surrogates import CopulaGP, EncodedTask
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.utils._scores import normal_scores
-from tests.surrogates.alike import assert_same_belief, assert_same_state
-from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, score, search, target
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+from tests.surrogates.synthetic_tasks import NUMBERS, SPACE, past_tasks, score, search, target
 
 CopulaTS = partial(CopulaGP, n_thompson=None)
 BOTH = pytest.mark.parametrize("method", [CopulaTS, CopulaGP], ids=["ts", "gp"])
@@ -87,7 +87,7 @@ def test_copula_gp_is_a_process_on_the_residuals():
 def test_the_evidence_is_the_density_of_the_normal_scores(method):
     surrogate, today = fitted(method, guard=False), target(trials=8)
     z, (mean, std) = normal_scores(today.z), surrogate.prior(today.theta)
-    belief = surrogate._belief(today, z)
+    belief = surrogate._transfer_posterior(today, z)
     K = np.eye(8)
     if method is CopulaGP:
         r = belief._r
@@ -105,7 +105,9 @@ def test_first_trials_are_drawn_then_improvement_is_looked_for():
 
 def test_predictions_are_reported_as_scores():
     optimizer = TransferOptimizer(SPACE, surrogate="copula-gp", random_state=0)
-    tasks = [replace(task, z=task.z - 10 * n) for n, task in enumerate(past_tasks())]  # all on one level
+    tasks = [
+        replace(task, z=task.z - 10 * n) for n, task in enumerate(past_tasks())
+    ]  # all on one level
     optimizer.surrogate.fit(tasks)
     optimizer.is_fitted = True
     predicted, found = [], []
@@ -133,7 +135,8 @@ def test_a_prediction_may_exceed_the_best_so_far():
     today = target(trials=9)
     posterior = fitted(CopulaGP).posterior(today)
     mean, std = posterior.to_scores(
-        np.array([posterior.incumbent(today.z), posterior.incumbent(today.z) + 0.5]), np.full(2, 0.1)
+        np.array([posterior.incumbent(today.z), posterior.incumbent(today.z) + 0.5]),
+        np.full(2, 0.1),
     )
     assert mean[0] == pytest.approx(today.z.max())
     assert mean[1] > today.z.max()
@@ -142,7 +145,9 @@ def test_a_prediction_may_exceed_the_best_so_far():
 
 def test_a_metric_that_nobody_measured_is_named():
     with pytest.warns(UserWarning, match="acuracy was not measured"):
-        CopulaGP(objective=("acuracy", "time"), steps=5).fit(past_tasks(2)).posterior(target(trials=3))
+        CopulaGP(objective=("acuracy", "time"), steps=5).fit(past_tasks(2)).posterior(
+            target(trials=3)
+        )
 
 
 def test_a_batch_spreads_out():
@@ -176,7 +181,9 @@ def test_to_fail_quickly_is_no_merit():
     today = target(trials=6)
     z, seconds = today.z.copy(), np.arange(1.0, 7.0)
     z[0] = np.nan
-    objective = CopulaTS(objective="score+time")._scores(told(today, z=z, metrics={"fit_time": seconds}))
+    objective = CopulaTS(objective="score+time")._scores(
+        told(today, z=z, metrics={"fit_time": seconds})
+    )
     assert objective[0] == objective[1:].min()
 
 
@@ -267,7 +274,9 @@ def test_many_tasks_of_different_lengths():
 
 def test_a_category_never_seen_and_one_that_is_not_known():
     category = np.array([False, True])
-    past = EncodedTask(np.column_stack([THETA[:, 0], np.arange(40) % 3 - 1.0]), THETA[:, 0], category)
+    past = EncodedTask(
+        np.column_stack([THETA[:, 0], np.arange(40) % 3 - 1.0]), THETA[:, 0], category
+    )
     surrogate = CopulaGP(steps=30).fit([past])
     theta = np.column_stack([THETA[:8, 0], np.full(8, 0.5)])
     today = EncodedTask(theta, THETA[:8, 0], category)
@@ -280,7 +289,9 @@ def test_state_comes_back(method):
     again = clone(surrogate).set_state(surrogate.get_state())
     assert again.task_ids == ["t0", "t1", "t2"]
     assert_same_state(again.get_state(), surrogate.get_state())
-    assert_same_belief(again.posterior(today).predict(THETA), surrogate.posterior(today).predict(THETA))
+    assert_same_prediction(
+        again.posterior(today).predict(THETA), surrogate.posterior(today).predict(THETA)
+    )
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,9 @@ def test_another_default_device(surrogate, elsewhere):
         Task.from_trials(SPACE, [({"a": a}, -((a - 0.5) ** 2)) for a in row], data(seed))
         for seed, row in enumerate(draws)
     ]
-    optimizer = TransferOptimizer(SPACE, tasks, profile=data(99), surrogate=surrogate, random_state=0)
+    optimizer = TransferOptimizer(
+        SPACE, tasks, profile=data(99), surrogate=surrogate, random_state=0
+    )
     for _ in range(6):
         [params] = optimizer.ask()
         optimizer.tell(params, -((params["a"] - 0.5) ** 2))

@@ -17,7 +17,11 @@ SEEDS = range(10)
 def optimizer_of(problem, encoder, seed):
     surrogate = DistGP(encoder, scores="raw")
     return TransferOptimizer(
-        problem.space, problem.tasks, profile=problem.profile, surrogate=surrogate, random_state=seed
+        problem.space,
+        problem.tasks,
+        profile=problem.profile,
+        surrogate=surrogate,
+        random_state=seed,
     )
 
 

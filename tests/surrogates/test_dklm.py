@@ -13,11 +13,11 @@ from benchmarks import sines
 from sktransfer.surrogates import DKLM, EncodedTask, make_surrogate
 from sktransfer.surrogates._core import deep_kernel as module
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess, log_likelihood
-from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.portfolio import select_portfolio
 from sktransfer.utils._scores import clip_low_outliers, standardize
-from tests.surrogates.alike import assert_same_belief, assert_same_state
-from tests.surrogates.transferring import NUMBERS, past_tasks, score, search, target
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+from tests.surrogates.synthetic_tasks import NUMBERS, past_tasks, score, search, target
 
 NAMES = ["dklm", "fsbo", "deep-gp"]
 POINTS = np.random.default_rng(1).random((7, 2))
@@ -45,7 +45,9 @@ def test_the_embedding_is_blind_to_the_order_of_trials():
     today = target(9)
     features = surrogate.landmark_features(today)
     np.testing.assert_allclose(surrogate.landmark_features(shuffled(today)), features, rtol=1e-10)
-    other = EncodedTask(today.theta, today.z[::-1].copy(), NUMBERS)  # the same scores at other settings
+    other = EncodedTask(
+        today.theta, today.z[::-1].copy(), NUMBERS
+    )  # the same scores at other settings
     assert np.abs(surrogate.landmark_features(other) - features).max() > 1e-3
     for ours, theirs in zip(
         surrogate.posterior(today).predict(POINTS),
@@ -71,7 +73,9 @@ def test_it_is_the_gaussian_process_on_its_features(name, prior):
 
     z, shift, scale = standardize(clip_low_outliers(today.z))
 
-    def features(theta):  # equations (4) and (5), written down once more; and the mean, with a prior
+    def features(
+        theta,
+    ):  # equations (4) and (5), written down once more; and the mean, with a prior
         x, seen = 2 * theta - 1, 2 * today.theta - 1
         inputs = x
         if "g00" in w:
@@ -119,7 +123,9 @@ def test_training_goes_downhill():
     """The algorithm prints a step uphill."""
     tasks = past_tasks()
     before, after = (quick("fsbo", steps=steps).fit(tasks) for steps in (0, 40))
-    everything = after._stack([np.flatnonzero(after.past_.owner == task) for task in range(len(tasks))])
+    everything = after._stack(
+        [np.flatnonzero(after.past_.owner == task) for task in range(len(tasks))]
+    )
 
     def fits(surrogate):
         copies = {k: t.detach().expand(len(tasks), -1, -1) for k, t in surrogate.trained_.items()}
@@ -139,11 +145,14 @@ def test_the_evidence_is_that_of_each_score_given_those_before(name):
     expected = 0.0
     for t in range(7):
         before, until = (module.Trials(*(part[:n] for part in trials)) for n in (t, t + 1))
-        prior, K = (part.detach().numpy() for part in module.prior_moments(surrogate.trained_, until, before))
+        prior, K = (
+            part.detach().numpy()
+            for part in module.prior_moments(surrogate.trained_, until, before)
+        )
         weights = np.linalg.solve(K[:t, :t], K[:t, t])
         mean, variance = prior[t] + weights @ (z[:t] - prior[:t]), K[t, t] - weights @ K[:t, t]
         expected += -0.5 * (z[t] - mean) ** 2 / variance - 0.5 * np.log(variance)
-    errors, stds = module.foretold(surrogate.trained_, trials)
+    errors, stds = module.sequential_errors(surrogate.trained_, trials)
     assert -0.5 * errors @ errors - np.log(stds).sum() == pytest.approx(expected, rel=1e-5)
 
 
@@ -159,12 +168,14 @@ def test_signal_and_noise_are_the_targets_own(name):
         trials = module.Trials(
             torch.tensor(2 * today.theta - 1), torch.tensor(z), torch.ones(40, dtype=torch.float64)
         )
-        w, evidence = module.fitted(surrogate.trained_, trials)
-        errors, stds = module.foretold(w, trials)
+        w, evidence = module.fit_scale(surrogate.trained_, trials)
+        errors, stds = module.sequential_errors(w, trials)
         apart = w["h"][0].detach().numpy() - before
         penalty = 0.5 * (apart[1] / 0.7) ** 2 + 0.5 * ((apart[2] - apart[1]) / 1.5) ** 2
         # The variance of the level does not grow with the signal's, which makes a small difference.
-        assert evidence == pytest.approx(-0.5 * errors @ errors - np.log(stds).sum() - penalty, abs=1.5)
+        assert evidence == pytest.approx(
+            -0.5 * errors @ errors - np.log(stds).sum() - penalty, abs=1.5
+        )
         length, signal, noise = surrogate.posterior(today)._w["h"][0].detach().numpy()
         assert length == pytest.approx(before[0])
         share[today is noisy] = noise - signal
@@ -178,7 +189,9 @@ def test_signal_and_noise_are_the_targets_own(name):
 def test_sines_reading_the_trials_gives_better_densities():
     better = 0
     for seed in range(10):
-        dklm, fsbo = (sines.densities(sines.trained(n, seed), seed, 4).mean() for n in ("dklm", "fsbo"))
+        dklm, fsbo = (
+            sines.densities(sines.trained(n, seed), seed, 4).mean() for n in ("dklm", "fsbo")
+        )
         better += dklm < fsbo
     assert better >= 7
 
@@ -205,7 +218,10 @@ def test_the_first_trials_are_settings_that_serve_all_kinds_of_tasks():
 
     surrogate = quick().fit([task(0.8, "a"), task(0.2, "b"), task(0.2, "c")])
     hints = surrogate.hints(target())
-    assert hints.first_settings[:, 0].tolist() == [0.2, 0.8]  # and no third: nobody would be better off
+    assert hints.first_settings[:, 0].tolist() == [
+        0.2,
+        0.8,
+    ]  # and no third: nobody would be better off
     assert hints.sources == ("b", "a")
     assert surrogate.hints(target()).n_initial == 1
 
@@ -214,8 +230,10 @@ def test_a_portfolio_of_unknown_categories_is_empty():
     kind = np.array([True])
     unknown = EncodedTask(np.array([[-1.0], [-1.0]]), np.array([1.0, 2.0]), kind)
     known = EncodedTask(np.array([[-1.0], [0.5]]), np.array([2.0, 1.0]), kind)
-    assert len(select_portfolio(Past.of([unknown], "standardize"), 4)) == 0
-    assert select_portfolio(Past.of([unknown, known], "standardize"), 4).tolist() == [3]
+    assert len(select_portfolio(PastTrials.from_tasks([unknown], "standardize"), 4)) == 0
+    assert select_portfolio(PastTrials.from_tasks([unknown, known], "standardize"), 4).tolist() == [
+        3
+    ]
 
 
 def test_direction_counts_for_fsbo():
@@ -237,7 +255,12 @@ def test_the_past_says_which_scores_to_expect(name):
     settings = np.random.default_rng(5).random((50, 2))
 
     def agreement(prior):
-        belief = make_surrogate(name).set_params(prior=prior, guard=False).fit(past_tasks()).posterior(today)
+        belief = (
+            make_surrogate(name)
+            .set_params(prior=prior, guard=False)
+            .fit(past_tasks())
+            .posterior(today)
+        )
         return np.corrcoef(belief.predict(settings)[0], score(settings))[0, 1]
 
     assert agreement(True) > 0.85
@@ -255,7 +278,9 @@ def test_what_the_past_found_alike_is_told_apart():
     past, today, rest = [task(0.0) for _ in range(10)], task(1.0), task(1.0, 50)
     error = {}
     for prior in (True, False):
-        belief = make_surrogate("fsbo").set_params(prior=prior, guard=False).fit(past).posterior(today)
+        belief = (
+            make_surrogate("fsbo").set_params(prior=prior, guard=False).fit(past).posterior(today)
+        )
         error[prior] = np.abs(belief.predict(rest.theta)[0] - rest.z).mean()
     assert error[True] < 0.7 * error[False]
 
@@ -280,7 +305,7 @@ def test_deep_gp_transfers_nothing_and_does_not_complain():
         warnings.simplefilter("error")
         surrogates = [quick("deep-gp").fit(tasks) for tasks in ([], past_tasks())]
     one, two = (surrogate.posterior(target(6)).predict(POINTS)[0] for surrogate in surrogates)
-    assert_same_belief(one, two)
+    assert_same_prediction(one, two)
     assert not surrogates[1].uses_past_tasks and not surrogates[1].is_cacheable
     hints = surrogates[1].hints(target())
     assert hints.n_initial == 4 and hints.first_settings is None
@@ -290,7 +315,7 @@ def test_deep_gp_transfers_nothing_and_does_not_complain():
 def test_without_a_past_it_is_a_plain_gp_and_says_so():
     with pytest.warns(UserWarning, match="DKLM has no past trials"):
         surrogate = quick().fit([])
-    assert_same_belief(
+    assert_same_prediction(
         surrogate.posterior(target(6)).predict(POINTS),
         make_surrogate("gp").fit([]).posterior(target(6)).predict(POINTS),
     )
@@ -305,7 +330,15 @@ def odd(z, seed=0, name="odd"):
     return EncodedTask(theta, np.array(z, dtype=float), NUMBERS, None, name)
 
 
-TARGETS = [[], [0.5], [np.nan, 0.3], [np.nan], [0.5, 0.5, 0.5], [1e9, 0.0, -1e9], [0.1, 0.4, np.nan, 0.2]]
+TARGETS = [
+    [],
+    [0.5],
+    [np.nan, 0.3],
+    [np.nan],
+    [0.5, 0.5, 0.5],
+    [1e9, 0.0, -1e9],
+    [0.1, 0.4, np.nan, 0.2],
+]
 
 
 def assert_finite(surrogate, today, theta=POINTS):
@@ -340,7 +373,9 @@ def test_categories_that_the_past_does_not_know(name):
 
     surrogate = quick(name).fit([task([0.0, 0.5, -1.0]) for _ in range(3)])
     assert_finite(surrogate, task([0.5, 1.0]), task([0.0, 0.5, 1.0]).theta)
-    gone = EncodedTask(np.column_stack([np.zeros(6), np.full(6, 0.5)]), np.arange(6.0), kind)  # a code at 0.5
+    gone = EncodedTask(
+        np.column_stack([np.zeros(6), np.full(6, 0.5)]), np.arange(6.0), kind
+    )  # a code at 0.5
     assert_finite(quick(name).fit([gone] * 3), task([0.0]), task([0.0]).theta)
 
 
@@ -381,17 +416,23 @@ def test_state_round_trip(name):
     back = quick(name).set_state(pickle.loads(pickle.dumps(state)))
     assert_same_state(back.get_state(), state)
     assert back.task_ids == fitted.task_ids
-    np.testing.assert_array_equal(back.hints(target()).first_settings, fitted.hints(target()).first_settings)
+    np.testing.assert_array_equal(
+        back.hints(target()).first_settings, fitted.hints(target()).first_settings
+    )
     for today in (target(1), target(6)):
-        assert_same_belief(back.posterior(today).predict(POINTS), fitted.posterior(today).predict(POINTS))
+        assert_same_prediction(
+            back.posterior(today).predict(POINTS), fitted.posterior(today).predict(POINTS)
+        )
 
 
 def test_results_depend_on_the_data_alone():
     surrogate = quick().fit(past_tasks(4))
     first = surrogate.posterior(target(6)).predict(POINTS)
     surrogate.posterior(target(20))
-    assert_same_belief(surrogate.posterior(target(6)).predict(POINTS), first)
-    assert_same_belief(clone(surrogate).fit(past_tasks(4)).posterior(target(6)).predict(POINTS), first)
+    assert_same_prediction(surrogate.posterior(target(6)).predict(POINTS), first)
+    assert_same_prediction(
+        clone(surrogate).fit(past_tasks(4)).posterior(target(6)).predict(POINTS), first
+    )
 
 
 def test_training_goes_on_from_an_earlier_model():

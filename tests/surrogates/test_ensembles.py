@@ -10,11 +10,16 @@ from sktransfer import Task, TransferOptimizer
 from sktransfer.surrogates import RGPE, TST, Box, EncodedTask
 from sktransfer.surrogates._core import gaussian_process as core
 from sktransfer.surrogates._core import task_processes
-from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs, fit_tasks, most_telling, padded
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.task_gaussian_processes import (
+    TaskGPs,
+    fit_tasks,
+    pad_tasks,
+    select_trials,
+)
 from sktransfer.surrogates.gp import default_priors
-from tests.surrogates.alike import assert_same_belief, assert_same_state
-from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, score, target
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+from tests.surrogates.synthetic_tasks import NUMBERS, SPACE, past_tasks, score, target
 
 MIXED = np.array([False, True])
 BOTH = pytest.mark.parametrize("surrogate", [RGPE(), TST()])
@@ -28,13 +33,15 @@ def lengths(*sizes, d=2, seed=0):
     tasks = []
     for number, n in enumerate(sizes):
         theta = rng.random((n, d))
-        tasks.append(EncodedTask(theta, score(theta[:, :2]), np.zeros(d, dtype=bool), id=f"t{number}"))
+        tasks.append(
+            EncodedTask(theta, score(theta[:, :2]), np.zeros(d, dtype=bool), id=f"t{number}")
+        )
     return tasks
 
 
 def processes(tasks):
-    past = Past.of(tasks, "standardize")
-    theta, z, real = padded(past, most_telling(past, 60))
+    past = PastTrials.from_tasks(tasks, "standardize")
+    theta, z, real = pad_tasks(past, select_trials(past, 60))
     h = fit_tasks(theta, z, real, past.categorical, "matern52")
     return past, h, TaskGPs(theta, z, real, h, past.categorical, "matern52")
 
@@ -81,7 +88,11 @@ def test_hyperparameters_are_the_most_probable():
         best = core.fit_hyperparameters(X, z, NUMBERS, kernel="matern52", priors=priors)
         squares = core.differences(*[core.tensor(X)] * 2, NUMBERS)
         losses = [
-            float(core.negative_log_posterior(core.tensor(v), squares, core.tensor(z), "matern52", priors))
+            float(
+                core.negative_log_posterior(
+                    core.tensor(v), squares, core.tensor(z), "matern52", priors
+                )
+            )
             for v in (h[number], best, priors.medians(2))
         ]
         assert losses[0] < losses[1] + 0.15
@@ -101,7 +112,8 @@ def failed(task, rows):
 def on_scales(*scales):
     tasks = past_tasks(len(scales))
     return [
-        EncodedTask(task.theta, scale * task.z, NUMBERS) for task, scale in zip(tasks, scales, strict=True)
+        EncodedTask(task.theta, scale * task.z, NUMBERS)
+        for task, scale in zip(tasks, scales, strict=True)
     ]
 
 
@@ -139,12 +151,12 @@ def test_any_past_and_any_trials_give_a_finite_belief(surrogate, past):
         assert np.isfinite(posterior.sample(POINTS, 3, np.random.default_rng(0))).all()
     back, today = clone(surrogate).set_state(fitted.get_state()), TARGETS["some"]
     assert_same_state(back.get_state(), fitted.get_state())
-    assert_same_belief(predicted(fitted, today), predicted(back, today))
+    assert_same_prediction(predicted(fitted, today), predicted(back, today))
     if fitted.similarity(today) is not None:
         alike = fitted.similarity(today)
         assert ((alike >= 0) & (alike <= 1)).all()
         assert len(alike) == len(fitted.similarity_basis(today)) == len(PASTS[past])
-        assert_same_belief(alike, back.similarity(today))
+        assert_same_prediction(alike, back.similarity(today))
 
 
 @BOTH
@@ -154,7 +166,7 @@ def test_without_a_past_it_is_the_gp_and_says_so(surrogate, tasks):
         fitted = clone(surrogate).fit(tasks)
     assert fitted.hints(target()).n_initial == surrogate.n_initial
     alone = fitted.fallback_.posterior(target(5)).predict(POINTS)
-    assert_same_belief(predicted(fitted, target(5)), alone)
+    assert_same_prediction(predicted(fitted, target(5)), alone)
     assert fitted.similarity(target(5)).tolist() == [0] * len(tasks)
     assert len(fitted.similarity_basis(target(5))) == len(tasks)
 
@@ -162,9 +174,13 @@ def test_without_a_past_it_is_the_gp_and_says_so(surrogate, tasks):
 @BOTH
 def test_categories_that_one_side_does_not_know(surrogate):
     rng = np.random.default_rng(0)
-    codes = np.column_stack([rng.random(12), rng.choice([-1.0, 0.25], 12)])  # -1: not a category of today
+    codes = np.column_stack(
+        [rng.random(12), rng.choice([-1.0, 0.25], 12)]
+    )  # -1: not a category of today
     past = EncodedTask(codes, codes[:, 0] + (codes[:, 1] > 0), MIXED)
-    today = EncodedTask(np.array([[0.1, 0.75], [0.9, 0.75], [0.5, 0.25]]), np.array([0.1, 0.9, 1.5]), MIXED)
+    today = EncodedTask(
+        np.array([[0.1, 0.75], [0.9, 0.75], [0.5, 0.25]]), np.array([0.1, 0.9, 1.5]), MIXED
+    )
     points = np.array([[0.2, 0.25], [0.2, 0.75], [0.9, 0.75]])
     predicted(clone(surrogate).fit([past]), today, points)
     mean, _ = predicted(
@@ -179,12 +195,17 @@ def test_a_task_of_failures_keeps_its_place(surrogate):
     fitted = clone(surrogate).fit([bad, *good])
     assert fitted.task_ids == [bad.id, good[0].id, good[1].id]
     assert fitted.similarity(target(0)).tolist() == [0, 1, 1]
-    assert fitted.similarity_basis(target(4))[0] == "none of its trials succeeded with what is fixed today"
+    assert (
+        fitted.similarity_basis(target(4))[0]
+        == "none of its trials succeeded with what is fixed today"
+    )
     assert fitted.similarity_basis(target(4))[1] == "order of the scores of 4 trials"
 
 
 @BOTH
-@pytest.mark.parametrize(("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "rbf")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "rbf")]
+)
 def test_bad_parameters_are_named(surrogate, name, value):
     with pytest.raises(ValueError, match=name):
         clone(surrogate).set_params(**{name: value}).fit([])
@@ -231,7 +252,9 @@ def test_what_was_fitted_before_is_kept(surrogate, monkeypatch):
 
     monkeypatch.setattr(task_processes, "fit_tasks", counting)
     first = clone(surrogate).fit(tasks[:5])
-    longer = EncodedTask(np.vstack([tasks[0].theta, [[0.5, 0.5]]]), np.append(tasks[0].z, 0.5), NUMBERS)
+    longer = EncodedTask(
+        np.vstack([tasks[0].theta, [[0.5, 0.5]]]), np.append(tasks[0].z, 0.5), NUMBERS
+    )
     second = clone(surrogate).fit([longer, *tasks[1:]], warm_from=first)
     afresh = clone(surrogate).fit([longer, *tasks[1:]])
     assert counts == [5, 2, 6]
@@ -275,7 +298,9 @@ def test_suggest_names_its_sources(surrogate):
 def test_equal_scores_do_not_hold_it_in_place(surrogate):
     """A past whose optimum is a plain here: nothing is learned there, so it has to go on."""
     fitted = clone(surrogate).fit(past_tasks(5))
-    today = EncodedTask(np.array([[0.75, 0.3], [0.76, 0.3], [0.74, 0.31]]), np.full(3, 0.6), NUMBERS)
+    today = EncodedTask(
+        np.array([[0.75, 0.3], [0.76, 0.3], [0.74, 0.31]]), np.full(3, 0.6), NUMBERS
+    )
     assert (fitted.similarity(today) == 0).all()
 
 

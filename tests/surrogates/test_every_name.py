@@ -27,7 +27,12 @@ def odd_past():
 
     def task(name, n, score, seed=None):
         params = [
-            {"a": rng.random(), "b": 10 ** rng.uniform(-3, 3), "c": rng.choice(["x", "y"]), "gone": 1}
+            {
+                "a": rng.random(),
+                "b": 10 ** rng.uniform(-3, 3),
+                "c": rng.choice(["x", "y"]),
+                "gone": 1,
+            }
             for _ in range(n)
         ]
         trials = [{"params": p, "score": score(p), "fit_time": rng.random()} for p in params]
@@ -92,7 +97,9 @@ def test_a_search_says_nothing_unasked(name, tmp_path):
             SVC(), space, n_iter=4, cv=2, archive=tmp_path, surrogate="random", random_state=seed
         )
         past.fit(*make_classification(40, 4, random_state=seed))
-    search = TransferSearchCV(SVC(), space, n_iter=5, cv=2, archive=tmp_path, surrogate=name, random_state=0)
+    search = TransferSearchCV(
+        SVC(), space, n_iter=5, cv=2, archive=tmp_path, surrogate=name, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         search.fit(*make_classification(50, 4, random_state=9))

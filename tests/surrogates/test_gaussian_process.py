@@ -39,7 +39,9 @@ def test_posterior_equals_scikit_learns(kernel, n, d):
     )
     noise += core._JITTER
     reference = GaussianProcessRegressor(
-        ConstantKernel(signal) * REFERENCE[kernel](lengthscales) + WhiteKernel(noise), optimizer=None, alpha=0
+        ConstantKernel(signal) * REFERENCE[kernel](lengthscales) + WhiteKernel(noise),
+        optimizer=None,
+        alpha=0,
     ).fit(X, z)
     points = rng.random((50, d))
     mean, std = process.predict(points)
@@ -126,7 +128,9 @@ def test_fit_ends_in_a_maximum():
 
     def loss(h):
         return float(
-            core.negative_log_posterior(torch.tensor(h), squares, torch.tensor(z), "matern52", priors)
+            core.negative_log_posterior(
+                torch.tensor(h), squares, torch.tensor(z), "matern52", priors
+            )
         )
 
     assert loss(h) < loss(priors.medians(2))
@@ -185,7 +189,9 @@ def test_threads_are_given_back():
     X, z, _ = data(5, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        core.fit_hyperparameters(X, z, np.zeros(2, dtype=bool), kernel="se", priors=default_priors(2))
+        core.fit_hyperparameters(
+            X, z, np.zeros(2, dtype=bool), kernel="se", priors=default_priors(2)
+        )
     assert torch.get_num_threads() == before
 
 
@@ -245,7 +251,12 @@ def test_each_thread_has_one_and_gets_its_own_back():
         thread.start()
     for thread in threads:
         thread.join()
-    assert seen == {"first after": 2, "second inside": 1, "second still inside": 1, "second after": 3}
+    assert seen == {
+        "first after": 2,
+        "second inside": 1,
+        "second still inside": 1,
+        "second after": 3,
+    }
 
 
 @pytest.mark.parametrize("kernel", sorted(core.KERNELS))
@@ -259,4 +270,6 @@ def test_the_kernel_without_gradients_is_the_one_with_them(kernel, categorical):
     )
     squares = core.scaled_distances(*map(torch.from_numpy, (A, B, lengths**-2.0)), categorical)
     expected = core.KERNELS[kernel](squares).numpy()
-    np.testing.assert_allclose(kernel_matrix(A, B, lengths, categorical, kernel), expected, atol=1e-9)
+    np.testing.assert_allclose(
+        kernel_matrix(A, B, lengths, categorical, kernel), expected, atol=1e-9
+    )

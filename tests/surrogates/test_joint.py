@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.encoders import DistributionEncoder, ManualEncoder, PairEncoder, TaskIndex
 from sktransfer.surrogates import DistBLR, DistGP, EncodedTask, make_surrogate
-from sktransfer.surrogates._core.conditioning import Conditioned
-from sktransfer.surrogates._core.past_trials import Level, Past
-from tests.surrogates.alike import assert_same_belief, assert_same_state
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.past_trials import Level, PastTrials
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 
 NAMES = ["dist-gp", "dist-blr", "manual-gp", "manual-blr", "multi-gp", "multi-blr"]
 SPACE = {"a": uniform(0, 1), "b": uniform(0, 1)}
@@ -30,7 +30,9 @@ def data(noise, seed=0, n=80, keep="sketch"):
 
 def score(theta, noise):
     """The best setting moves with the noise of the data."""
-    return 1 - np.abs(theta[..., 0] - (0.2 if noise < 1 else 0.8)) - 0.3 * (theta[..., 1] - 0.5) ** 2
+    return (
+        1 - np.abs(theta[..., 0] - (0.2 if noise < 1 else 0.8)) - 0.3 * (theta[..., 1] - 0.5) ** 2
+    )
 
 
 def past_tasks(n=8, trials=15, sign=1.0, shuffled=False, keep="sketch"):
@@ -41,7 +43,9 @@ def past_tasks(n=8, trials=15, sign=1.0, shuffled=False, keep="sketch"):
         theta = rng.random((trials, 2))
         z = sign * score(theta, noise)
         z = rng.permutation(z) if shuffled else z
-        tasks.append(EncodedTask(theta, 10 * seed + z, NUMBERS, data(noise, seed, keep=keep), f"t{seed}"))
+        tasks.append(
+            EncodedTask(theta, 10 * seed + z, NUMBERS, data(noise, seed, keep=keep), f"t{seed}")
+        )
     return tasks
 
 
@@ -80,7 +84,9 @@ def test_gradients_against_finite_differences(name):
             weight[place] -= 2 * step
             low = float(value())
             weight[place] += step
-        assert float(gradient[place]) == pytest.approx((high - low) / (2 * step), rel=1e-3, abs=1e-4)
+        assert float(gradient[place]) == pytest.approx(
+            (high - low) / (2 * step), rel=1e-3, abs=1e-4
+        )
 
 
 def test_dist_gp_is_the_gaussian_process_of_its_covariance():
@@ -98,7 +104,9 @@ def test_dist_gp_is_the_gaussian_process_of_its_covariance():
 
     theta = np.random.default_rng(1).random((5, 2))
     P, T = surrogate.psi_[past.owner], np.repeat(psi[None], 5, axis=0)
-    K = covariance(past.theta, P, past.theta, P) + (np.exp(own["noise"]) + 1e-6) * np.eye(len(past.z))
+    K = covariance(past.theta, P, past.theta, P) + (np.exp(own["noise"]) + 1e-6) * np.eye(
+        len(past.z)
+    )
     k = covariance(theta, T, past.theta, P)
     mean = own["mean"] + k @ np.linalg.solve(K, past.z - own["mean"])
     joint = covariance(theta, T, theta, T) - k @ np.linalg.solve(K, k.T)
@@ -113,8 +121,12 @@ def test_dist_blr_is_bayesian_linear_regression_on_its_features():
     past, psi = surrogate.past_, surrogate._target_psi(target())
     theta = np.random.default_rng(1).random((5, 2))
     with torch.no_grad():
-        Y = surrogate._features(torch.tensor(past.theta), torch.tensor(surrogate.psi_[past.owner])).numpy()
-        V = surrogate._features(torch.tensor(theta), torch.tensor(np.repeat(psi[None], 5, axis=0))).numpy()
+        Y = surrogate._features(
+            torch.tensor(past.theta), torch.tensor(surrogate.psi_[past.owner])
+        ).numpy()
+        V = surrogate._features(
+            torch.tensor(theta), torch.tensor(np.repeat(psi[None], 5, axis=0))
+        ).numpy()
     noise, alpha = (float(torch.exp(surrogate.trained_[name])) for name in ("noise", "alpha"))
     K = alpha * Y @ Y.T + noise * np.eye(len(Y))
     mean = alpha * V @ Y.T @ np.linalg.solve(K, past.z)
@@ -123,7 +135,12 @@ def test_dist_blr_is_bayesian_linear_regression_on_its_features():
     np.testing.assert_allclose(found, mean, atol=1e-7)
     np.testing.assert_allclose(between, joint, atol=1e-7)
     np.testing.assert_allclose(variance, np.diag(joint), atol=1e-7)
-    everything = torch.tensor(past.theta), torch.tensor(past.z), past.owner, torch.tensor(surrogate.psi_)
+    everything = (
+        torch.tensor(past.theta),
+        torch.tensor(past.z),
+        past.owner,
+        torch.tensor(surrogate.psi_),
+    )
     direct = 0.5 * past.z @ np.linalg.solve(K, past.z) + 0.5 * np.linalg.slogdet(K)[1]
     assert float(surrogate._loss(*everything)) == pytest.approx(direct, rel=1e-9)
 
@@ -140,9 +157,13 @@ class Known:
 
 def test_predictions_do_not_depend_on_how_many_there_are_at_once():
     rng = np.random.default_rng(0)
-    found = Conditioned(Known(), rng.random((3, 2)), rng.random(3), Level(0.0, 1.0, 0.0, 1.0))
+    found = ConditionedPosterior(
+        Known(), rng.random((3, 2)), rng.random(3), Level(0.0, 1.0, 0.0, 1.0)
+    )
     theta = rng.random((600, 2))
-    np.testing.assert_allclose(found.predict(theta), np.hstack([found.predict(row[None]) for row in theta]))
+    np.testing.assert_allclose(
+        found.predict(theta), np.hstack([found.predict(row[None]) for row in theta])
+    )
     assert [part.shape for part in found.predict(theta[:0])] == [(0,), (0,)]
 
 
@@ -150,7 +171,7 @@ def test_conditioning_finds_shift_and_scale_of_the_target():
     rng = np.random.default_rng(0)
     theta = rng.random((30, 2))
     y = 70 + 5 * (np.sin(3 * theta[:, 0]) + 0.1 * rng.standard_normal(30))
-    found = Conditioned(Known(), theta, y, Level(0.0, 100.0, 0.0, 1.0))
+    found = ConditionedPosterior(Known(), theta, y, Level(0.0, 100.0, 0.0, 1.0))
     mean, std = found.predict(theta)
     assert np.abs(mean - y).max() < 5
     assert 0 < std.max() < 20
@@ -158,7 +179,9 @@ def test_conditioning_finds_shift_and_scale_of_the_target():
 
 
 def test_without_trials_the_belief_is_the_past_at_the_level_of_the_past():
-    found = Conditioned(Known(), np.empty((0, 2)), np.empty(0), Level(10.0, 2.0, np.log(3.0), 0.5))
+    found = ConditionedPosterior(
+        Known(), np.empty((0, 2)), np.empty(0), Level(10.0, 2.0, np.log(3.0), 0.5)
+    )
     theta = np.array([[0.5, 0.5]])
     mean, std = found.predict(theta)
     assert mean[0] == pytest.approx(10 + 3 * np.sin(1.5))
@@ -170,9 +193,13 @@ def test_without_trials_the_belief_is_the_past_at_the_level_of_the_past():
 def test_one_past_task_with_absurd_scores_does_not_decide_where_a_new_one_is_expected():
     rng = np.random.default_rng(0)
     theta, number = rng.random((8, 1)), np.array([False])
-    tasks = [EncodedTask(theta, 0.5 + 0.01 * n + 0.1 * theta[:, 0], number, id=f"{n}") for n in range(6)]
+    tasks = [
+        EncodedTask(theta, 0.5 + 0.01 * n + 0.1 * theta[:, 0], number, id=f"{n}") for n in range(6)
+    ]
     absurd = EncodedTask(theta, -400 - 100 * theta[:, 0], number, id="absurd")
-    found = Past.of([*tasks, absurd], "standardize").level(np.ones(7), np.ones(7, dtype=bool), np.empty(0))
+    found = PastTrials.from_tasks([*tasks, absurd], "standardize").level(
+        np.ones(7), np.ones(7, dtype=bool), np.empty(0)
+    )
     assert found.shift == pytest.approx(0.58, abs=0.1)
     assert found.shift_std < 1
     assert found.log_scale_std > 0.6  # a much larger scale has been seen
@@ -182,7 +209,9 @@ def test_the_level_of_one_similar_task_is_not_taken_for_certain():
     theta, number = np.random.default_rng(0).random((8, 1)), np.array([False])
     tasks = [EncodedTask(theta, 10 * n + theta[:, 0], number, id=f"{n}") for n in range(8)]
     alike = np.eye(8)[3]
-    found = Past.of(tasks, "standardize").level(alike, np.ones(8, dtype=bool), np.empty(0))
+    found = PastTrials.from_tasks(tasks, "standardize").level(
+        alike, np.ones(8, dtype=bool), np.empty(0)
+    )
     assert found.shift == pytest.approx(30.5, abs=1)
     assert found.shift_std > 1  # the others are tens apart
 
@@ -200,7 +229,9 @@ def test_draws_agree_with_predictions():
 
 
 def search(surrogate, tasks, noise, n, seed=0):
-    optimizer = TransferOptimizer(SPACE, surrogate=surrogate, profile=data(noise, 77), random_state=seed)
+    optimizer = TransferOptimizer(
+        SPACE, surrogate=surrogate, profile=data(noise, 77), random_state=seed
+    )
     optimizer.surrogate.fit(tasks)
     optimizer.is_fitted = True
     best = []
@@ -224,7 +255,9 @@ CASES = [(0.1, 0), (5.0, 1), (0.1, 2)]  # noise of the data, seed
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_helpful_archive_beats_an_empty_one(name):
-    helped = np.mean([search(quick(name), past_tasks(), noise, 5, seed) for noise, seed in CASES], 0)
+    helped = np.mean(
+        [search(quick(name), past_tasks(), noise, 5, seed) for noise, seed in CASES], 0
+    )
     alone = np.mean([search(quick(name), [], noise, 5, seed) for noise, seed in CASES], 0)
     assert helped.mean() > alone.mean()
     if not name.startswith("multi"):  # which knows nothing of a task before its first trial
@@ -263,18 +296,31 @@ def test_similar_tasks_are_more_similar(name):
 
 def test_multi_waits_for_a_trial_and_the_others_do_not():
     tasks = past_tasks()
-    assert [quick(name, 2).fit(tasks).hints(target()).n_initial for name in NAMES] == [0, 0, 0, 0, 1, 1]
+    assert [quick(name, 2).fit(tasks).hints(target()).n_initial for name in NAMES] == [
+        0,
+        0,
+        0,
+        0,
+        1,
+        1,
+    ]
     assert all(quick(name, 2).fit([]).hints(target()).n_initial == 4 for name in NAMES)
 
 
 def test_the_first_choice_of_blr_is_among_the_best_of_the_past():
-    tasks = [Task.from_trials(SPACE, [({"a": 0.25, "b": 0.5}, 1.0), ({"a": 0.9, "b": 0.1}, 0.0)])] * 2
-    optimizer = TransferOptimizer(SPACE, tasks, surrogate=DistBLR(steps=5, n_settings=1), random_state=0)
+    tasks = [
+        Task.from_trials(SPACE, [({"a": 0.25, "b": 0.5}, 1.0), ({"a": 0.9, "b": 0.1}, 0.0)])
+    ] * 2
+    optimizer = TransferOptimizer(
+        SPACE, tasks, surrogate=DistBLR(steps=5, n_settings=1), random_state=0
+    )
     assert optimizer.ask() == [{"a": 0.25, "b": 0.5}]
 
 
 def test_a_first_batch_spreads():
-    optimizer = TransferOptimizer(SPACE, profile=data(0.1, 77), surrogate=quick("dist-gp"), random_state=0)
+    optimizer = TransferOptimizer(
+        SPACE, profile=data(0.1, 77), surrogate=quick("dist-gp"), random_state=0
+    )
     optimizer.surrogate.fit(past_tasks())
     optimizer.is_fitted = True
     batch = np.array([[p["a"], p["b"]] for p in optimizer.ask(4)])
@@ -319,7 +365,9 @@ def test_odd_tasks_do_no_harm(name, with_others, task):
 
 def test_a_target_that_cannot_be_encoded_is_searched_alone():
     surrogate = DistGP(DistributionEncoder(), steps=5).fit(past_tasks(4, 6, keep="sample"))
-    elsewhere = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, profile(np.eye(20), np.arange(20) % 2))
+    elsewhere = EncodedTask(
+        np.empty((0, 2)), np.empty(0), NUMBERS, profile(np.eye(20), np.arange(20) % 2)
+    )
     assert (surrogate.similarity(elsewhere) == 0).all()
     assert surrogate.posterior(elsewhere) is None
     assert all("(of these data)" in words for words in surrogate.similarity_basis(elsewhere))
@@ -330,17 +378,27 @@ def test_a_target_that_cannot_be_encoded_is_searched_alone():
 def test_categories_are_not_amounts():
     codes = np.array([[0.0], [0.5], [1.0]] * 6)
     tasks = [
-        EncodedTask(codes, np.tile([0.0, 1.0, 0.0], 6), np.array([True]), data(0.1, seed), f"t{seed}")
+        EncodedTask(
+            codes, np.tile([0.0, 1.0, 0.0], 6), np.array([True]), data(0.1, seed), f"t{seed}"
+        )
         for seed in range(3)
     ]
     empty = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([True]), data(0.1, 9))
     for name in ("dist-gp", "dist-blr"):
-        mean, _ = quick(name, 150).fit(tasks).posterior(empty).predict(np.array([[0.0], [0.5], [1.0]]))
+        mean, _ = (
+            quick(name, 150).fit(tasks).posterior(empty).predict(np.array([[0.0], [0.5], [1.0]]))
+        )
         assert mean.argmax() == 1
 
 
 @pytest.mark.parametrize(
-    "bad", [DistGP(scores="rank"), DistBLR(encoder="manual"), DistGP(kernel="linear"), DistGP(max_trials=0)]
+    "bad",
+    [
+        DistGP(scores="rank"),
+        DistBLR(encoder="manual"),
+        DistGP(kernel="linear"),
+        DistGP(max_trials=0),
+    ],
 )
 def test_bad_parameters_are_named(bad):
     with pytest.raises(ValueError, match=r"scores|encoder|kernel|max_trials"):
@@ -351,8 +409,8 @@ def test_bad_parameters_are_named(bad):
 
 
 def test_thinning_keeps_the_best_and_spreads():
-    past = Past.of(past_tasks(2, 30), "standardize")
-    rank = past.spread_order(np.ones(2))
+    past = PastTrials.from_tasks(past_tasks(2, 30), "standardize")
+    rank = past.farthest_point_order(np.ones(2))
     for task in range(2):
         rows = np.flatnonzero(past.owner == task)
         assert sorted(rank[rows]) == list(range(30))
@@ -360,7 +418,7 @@ def test_thinning_keeps_the_best_and_spreads():
         chosen = past.theta[rows[rank[rows] < 8]]
         apart = np.sqrt(((chosen[:, None] - chosen[None]) ** 2).sum(-1)) + 9 * np.eye(8)
         assert apart.min() > 0.15  # eight random points of the square have a pair closer than that
-    first = past.spread_order(np.ones(2), 8)
+    first = past.farthest_point_order(np.ones(2), 8)
     np.testing.assert_array_equal(first[rank < 8], rank[rank < 8])
     assert set(first[rank >= 8]) == {60}
 
@@ -370,7 +428,7 @@ def test_thinning_prefers_similar_tasks_and_changes_little():
     exact = quick("manual-gp", 100).fit(tasks)
     thin = clone(exact).set_params(max_trials=100).fit(tasks)
     alike = thin.similarity(target())
-    rows = thin._telling(alike)
+    rows = thin._conditioning_rows(alike)
     assert len(rows) == 100
     assert thin.similarity_basis(target())[0].endswith(" of its 40 trials")
     counts = np.bincount(thin.past_.owner[rows], minlength=8)
@@ -383,7 +441,9 @@ def test_thinning_prefers_similar_tasks_and_changes_little():
 # -- state -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoder", [PairEncoder(), PairEncoder(rows="sketch"), ManualEncoder(), TaskIndex()])
+@pytest.mark.parametrize(
+    "encoder", [PairEncoder(), PairEncoder(rows="sketch"), ManualEncoder(), TaskIndex()]
+)
 @pytest.mark.parametrize("kind", [DistGP, DistBLR])
 def test_state_round_trip(kind, encoder):
     fitted = kind(encoder, steps=5).fit(past_tasks(4, 6, keep="sample"))
@@ -393,8 +453,10 @@ def test_state_round_trip(kind, encoder):
     assert_same_state(back.get_state(), state)
     points = np.random.default_rng(1).random((5, 2))
     for today in (target(), target(trials=3)):
-        assert_same_belief(back.similarity(today), fitted.similarity(today))
-        assert_same_belief(back.posterior(today).predict(points), fitted.posterior(today).predict(points))
+        assert_same_prediction(back.similarity(today), fitted.similarity(today))
+        assert_same_prediction(
+            back.posterior(today).predict(points), fitted.posterior(today).predict(points)
+        )
     assert back.task_ids == fitted.task_ids == ["t0", "t1", "t2", "t3"]
 
 
@@ -412,7 +474,7 @@ def test_training_goes_on_from_an_earlier_model(name):
 def test_the_same_seed_gives_the_same_model():
     one, two = (quick("dist-gp").fit(past_tasks()).posterior(target()) for _ in range(2))
     theta = np.random.default_rng(0).random((5, 2))
-    assert_same_belief(one.predict(theta), two.predict(theta))
+    assert_same_prediction(one.predict(theta), two.predict(theta))
 
 
 def test_few_tasks_fill_a_batch_as_many_do():

@@ -5,7 +5,11 @@ import pytest
 import torch
 
 from sktransfer.surrogates._core.gaussian_process import LogNormal
-from sktransfer.surrogates._core.linear_regression import LinearRegression, correlations, fit_precisions
+from sktransfer.surrogates._core.linear_regression import (
+    LinearRegression,
+    feature_correlations,
+    fit_precisions,
+)
 from sktransfer.surrogates._core.training import task_batches
 from sktransfer.utils._torch import tensor
 
@@ -73,7 +77,9 @@ def test_precisions_are_the_most_probable():
 
     def loss(h):
         regression = LinearRegression(tensor(Phi), tensor(z), *torch.exp(tensor(h)))
-        return float(regression.loss() - alpha.log_density(tensor(h[0])) - beta.log_density(tensor(h[1])))
+        return float(
+            regression.loss() - alpha.log_density(tensor(h[0])) - beta.log_density(tensor(h[1]))
+        )
 
     best = loss(h)
     assert all(loss(h + move) > best for move in 0.2 * np.vstack([np.eye(2), -np.eye(2)]))
@@ -82,7 +88,7 @@ def test_precisions_are_the_most_probable():
 def test_correlations_tell_tasks_apart():
     Y = np.random.default_rng(0).standard_normal((3, 20, 4))
     Y[1] = Y[0]
-    same, other = correlations(tensor(Y))
+    same, other = feature_correlations(tensor(Y))
     assert float(same) == pytest.approx(1.0)
     assert 0 <= float(other) < 0.5
 

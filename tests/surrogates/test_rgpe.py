@@ -5,8 +5,13 @@ import pytest
 
 from sktransfer.surrogates import GP, RGPE
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates.reference.rgpe import best_shares, discordance, left_out_loss, without_each
-from tests.surrogates.transferring import NUMBERS, past_tasks, target
+from sktransfer.surrogates.reference.rgpe import (
+    count_discordant_pairs,
+    leave_one_out_gps,
+    leave_one_out_loss,
+    ranking_weights,
+)
+from tests.surrogates.synthetic_tasks import NUMBERS, past_tasks, target
 
 
 def slow_loss(f, z):
@@ -37,18 +42,23 @@ def slow_weights(losses):
 
 @pytest.mark.parametrize("n", [3, 6, 11])
 def test_weights_are_those_of_the_definition(n):
-    surrogate, today = RGPE(n_samples=40).fit([*past_tasks(4), *past_tasks(3, sign=-1.0)]), target(n)
+    surrogate, today = (
+        RGPE(n_samples=40).fit([*past_tasks(4), *past_tasks(3, sign=-1.0)]),
+        target(n),
+    )
     today.z[1] = today.z[0]
     own = surrogate.fallback_.posterior(today)
-    rng = np.random.default_rng(0)  # random_state of the surrogate: the same draws in the same order
+    rng = np.random.default_rng(
+        0
+    )  # random_state of the surrogate: the same draws in the same order
     draws = surrogate._processes.sample(own.X, 40, rng)
-    left_out = without_each(own).sample(own.X, 40, rng)
+    left_out = leave_one_out_gps(own).sample(own.X, 40, rng)
     losses = [[slow_loss(f, own.z) for f in task] for task in draws]
     losses.append([slow_left_out_loss(left_out, own.z, s) for s in range(40)])
-    np.testing.assert_array_equal([discordance(f, own.z) for f in draws], losses[:-1])
-    np.testing.assert_array_equal(left_out_loss(left_out, own.z), losses[-1])
+    np.testing.assert_array_equal([count_discordant_pairs(f, own.z) for f in draws], losses[:-1])
+    np.testing.assert_array_equal(leave_one_out_loss(left_out, own.z), losses[-1])
     expected = slow_weights(np.array(losses))
-    _, weights = surrogate._weighed(own)
+    _, weights = surrogate._weighted_tasks(own)
     np.testing.assert_allclose(weights, expected, rtol=1e-12)
     assert expected[:-1].max() > 0  # some past task has a say: the comparison is not of zeros
 
@@ -63,13 +73,13 @@ def test_weights_are_those_of_the_definition(n):
 )
 def test_shares_by_hand(losses, expected):
     losses = np.array(losses, dtype=float)
-    np.testing.assert_allclose(best_shares(losses), expected)
+    np.testing.assert_allclose(ranking_weights(losses), expected)
     np.testing.assert_allclose(slow_weights(losses), expected)
 
 
 def test_a_trial_is_left_out():
     own = GP().fit([]).posterior(target(6))
-    mean, variance = without_each(own).moments(own.X)
+    mean, variance = leave_one_out_gps(own).moments(own.X)
     for j in range(6):
         rest = np.arange(6) != j
         process = GaussianProcess(own.X[rest], own.z[rest], own.h, NUMBERS)
@@ -81,7 +91,7 @@ def test_a_trial_is_left_out():
 def test_mean_and_variance_are_weighted_sums():
     surrogate, today = RGPE().fit(past_tasks(4)), target(6)
     own, points = surrogate.fallback_.posterior(today), np.random.default_rng(0).random((30, 2))
-    numbers, w = surrogate._weighed(own)
+    numbers, w = surrogate._weighted_tasks(own)
     means, variances = surrogate._processes.take(numbers).moments(points)
     own_mean, own_std = own.predict(points)
     mean, std = surrogate.posterior(today).predict(points)
@@ -105,7 +115,8 @@ def test_of_a_long_search_the_last_trials_judge():
     surrogate, own = RGPE(n_samples=16).fit(past_tasks(2)), GP().fit([]).posterior(target(70))
     last = GaussianProcess(own.X[-60:], own.z[-60:], own.h, NUMBERS)
     np.testing.assert_array_equal(
-        surrogate._weigh(surrogate._processes, own), surrogate._weigh(surrogate._processes, last)
+        surrogate._compute_weights(surrogate._processes, own),
+        surrogate._compute_weights(surrogate._processes, last),
     )
 
 

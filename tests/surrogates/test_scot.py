@@ -5,17 +5,17 @@ import pytest
 from scipy.stats import spearmanr
 
 from sktransfer.surrogates import EncodedTask, SCoT
-from sktransfer.surrogates.reference.scot import _places, _Trials
-from tests.surrogates.bad_input import (
+from sktransfer.surrogates.reference.scot import _ranks, _Trials
+from tests.surrogates.edge_cases import (
     PASTS,
     POINTS,
-    assert_copes,
-    assert_copes_with_unknown_columns,
-    assert_speaks,
+    assert_handles_past,
+    assert_handles_unknown_columns,
+    assert_predicts,
     fit_quietly,
     many_tasks,
 )
-from tests.surrogates.transferring import NUMBERS, data, past_tasks, score, search, target
+from tests.surrogates.synthetic_tasks import NUMBERS, data, past_tasks, score, search, target
 
 
 def test_pairs_are_within_a_task_and_not_tied():
@@ -25,7 +25,7 @@ def test_pairs_are_within_a_task_and_not_tied():
 
 
 def test_failures_are_tied_below_the_rest():
-    assert _places(np.array([0.5, np.nan, 0.1, 0.5, np.nan])).tolist() == [2, 0, 1, 2, 0]
+    assert _ranks(np.array([0.5, np.nan, 0.1, 0.5, np.nan])).tolist() == [2, 0, 1, 2, 0]
 
 
 def test_the_ranker_finds_the_common_order():
@@ -35,7 +35,9 @@ def test_the_ranker_finds_the_common_order():
     for task in range(8):
         own = trials.owner == task
         assert spearmanr(latent[own], trials.places[own])[0] > 0.95
-    within = np.concatenate([latent[trials.owner == t] - latent[trials.owner == t].mean() for t in range(8)])
+    within = np.concatenate(
+        [latent[trials.owner == t] - latent[trials.owner == t].mean() for t in range(8)]
+    )
     assert within.std() == pytest.approx(1)
 
 
@@ -44,9 +46,15 @@ def test_only_the_order_of_past_scores_counts():
         return SCoT().fit(tasks).posterior(target(3))
 
     tasks = past_tasks(5)
-    bent = [EncodedTask(t.theta, np.exp(3 * (t.z - 10 * i)), NUMBERS, t.profile) for i, t in enumerate(tasks)]
+    bent = [
+        EncodedTask(t.theta, np.exp(3 * (t.z - 10 * i)), NUMBERS, t.profile)
+        for i, t in enumerate(tasks)
+    ]
     ranks = [
-        SCoT().fit(each)._before(np.full(3, 0.5))._gp.predict(np.hstack([POINTS, np.full((30, 3), 0.5)]))
+        SCoT()
+        .fit(each)
+        ._before(np.full(3, 0.5))
+        ._gp.predict(np.hstack([POINTS, np.full((30, 3), 0.5)]))
         for each in (tasks, bent)
     ]
     np.testing.assert_allclose(ranks[0], ranks[1])
@@ -94,21 +102,23 @@ def test_there_is_room_for_the_nearest_tasks():
 
 @pytest.mark.parametrize("past", PASTS)
 def test_any_past_and_target(past):
-    assert_copes(SCoT(), past())
+    assert_handles_past(SCoT(), past())
 
 
 def test_unknown_categories_and_parameters():
-    assert_copes_with_unknown_columns(SCoT())
+    assert_handles_unknown_columns(SCoT())
 
 
 def test_many_tasks_of_different_lengths():
     model = SCoT().fit(many_tasks())
-    assert_speaks(model, target(3))
+    assert_predicts(model, target(3))
     assert model.posterior(target()).predict(np.array([[0.75, 0.3], [0.1, 0.9]]))[0].argmax() == 0
 
 
 def test_no_past_is_said():
-    with pytest.warns(UserWarning, match="SCoT has no past trials .* a Gaussian process on the target"):
+    with pytest.warns(
+        UserWarning, match="SCoT has no past trials .* a Gaussian process on the target"
+    ):
         SCoT().fit([])
     assert fit_quietly(SCoT(), []).hints(target()).n_initial == 4
 

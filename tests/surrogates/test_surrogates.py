@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sktransfer import Task, TransferOptimizer
 from sktransfer.dataset import profile
 from sktransfer.surrogates import GP, REGISTRY, EncodedTask, Random, WarmStart, make_surrogate
-from tests.surrogates.alike import assert_same_belief, assert_same_state
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 
 CONTINUOUS = np.array([False, False])
 SPACE = {"a": uniform(0, 1), "b": uniform(0, 1)}
@@ -96,17 +96,21 @@ def test_state_round_trip(surrogate):
     back = clone(surrogate).set_state(pickle.loads(pickle.dumps(fitted.get_state())))
     assert_same_state(back.get_state(), fitted.get_state())
     assert back.hints(target).sources == fitted.hints(target).sources
-    np.testing.assert_array_equal(back.hints(target).first_settings, fitted.hints(target).first_settings)
+    np.testing.assert_array_equal(
+        back.hints(target).first_settings, fitted.hints(target).first_settings
+    )
     if fitted.posterior(target) is not None:
         points = np.random.default_rng(1).random((5, 2))
-        assert_same_belief(back.posterior(target).predict(points), fitted.posterior(target).predict(points))
+        assert_same_prediction(
+            back.posterior(target).predict(points), fitted.posterior(target).predict(points)
+        )
 
 
 def test_the_posterior_depends_on_the_data_alone():
     gp, points = GP().fit([]), np.random.default_rng(1).random((5, 2))
     first = gp.posterior(encoded(9)).predict(points)
     gp.posterior(encoded(20, seed=5))
-    assert_same_belief(first, gp.posterior(encoded(9)).predict(points))
+    assert_same_prediction(first, gp.posterior(encoded(9)).predict(points))
 
 
 # -- warm start ------------------------------------------------------------------------------------
@@ -114,7 +118,10 @@ def test_the_posterior_depends_on_the_data_alone():
 
 def task_with_best_at(a, b, profile_of=None, name=""):
     rng = np.random.default_rng(0)
-    trials = [({"a": x, "b": y}, -((x - a) ** 2 + (y - b) ** 2)) for x, y in [*rng.random((30, 2)), (a, b)]]
+    trials = [
+        ({"a": x, "b": y}, -((x - a) ** 2 + (y - b) ** 2))
+        for x, y in [*rng.random((30, 2)), (a, b)]
+    ]
     return Task.from_trials(SPACE, trials, profile_of, id=name)
 
 
@@ -131,7 +138,9 @@ def test_the_nearest_tasks_come_first():
         task_with_best_at(0.5, 0.5, None, "unknown"),
     ]
     today = data_like(110, 0.1, 3)
-    optimizer = TransferOptimizer(SPACE, tasks, profile=today, surrogate="warm-start", random_state=0)
+    optimizer = TransferOptimizer(
+        SPACE, tasks, profile=today, surrogate="warm-start", random_state=0
+    )
     first = optimizer.propose(3)
     assert [p.origin for p in first] == ["task near", "task far", "task unknown"]
     assert first[0].params == pytest.approx({"a": 0.2, "b": 0.2})
@@ -143,9 +152,14 @@ def test_settings_take_turns_and_keep_their_distance():
     surrogate = WarmStart(n_tasks=2, n_settings=2, min_distance=0.1).fit(
         [
             EncodedTask(
-                np.array([[0.5, 0.5], [0.51, 0.5], [0.9, 0.9]]), np.array([3.0, 2, 1]), CONTINUOUS, id="x"
+                np.array([[0.5, 0.5], [0.51, 0.5], [0.9, 0.9]]),
+                np.array([3.0, 2, 1]),
+                CONTINUOUS,
+                id="x",
             ),
-            EncodedTask(np.array([[0.52, 0.5], [0.1, 0.1]]), np.array([2.0, 1]), CONTINUOUS, id="y"),
+            EncodedTask(
+                np.array([[0.52, 0.5], [0.1, 0.1]]), np.array([2.0, 1]), CONTINUOUS, id="y"
+            ),
         ]
     )
     hints = surrogate.hints(encoded())
@@ -158,7 +172,9 @@ def test_tasks_with_nothing_to_give_do_not_stand_in_the_way():
         EncodedTask(np.empty((0, 2)), np.empty(0), CONTINUOUS, data_like(100, 0.1, i), f"e{i}")
         for i in range(3)
     ]
-    good = EncodedTask(np.array([[0.3, 0.3]]), np.array([1.0]), CONTINUOUS, data_like(2000, 20.0, 9), "good")
+    good = EncodedTask(
+        np.array([[0.3, 0.3]]), np.array([1.0]), CONTINUOUS, data_like(2000, 20.0, 9), "good"
+    )
     target = EncodedTask(np.empty((0, 2)), np.empty(0), CONTINUOUS, data_like(100, 0.1, 5))
     assert WarmStart().fit([*empty, good]).hints(target).sources == ("good",)
 
@@ -210,6 +226,7 @@ def test_results_and_their_direction_count():
 
 def test_the_direction_of_past_scores_counts():
     turned = [
-        Task.from_trials(SPACE, [(t.params, -t.score) for t in task.trials], id="turned") for task in HELPFUL
+        Task.from_trials(SPACE, [(t.params, -t.score) for t in task.trials], id="turned")
+        for task in HELPFUL
     ]
     assert mean_regret(3, turned) > 5 * mean_regret(3, HELPFUL)

@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from sktransfer.surrogates import DNGO, Bohamiann, EncodedTask, make_surrogate
-from tests.surrogates.alike import assert_same_belief
-from tests.surrogates.transferring import NUMBERS, past_tasks, score, search, target
+from tests.surrogates.comparisons import assert_same_prediction
+from tests.surrogates.synthetic_tasks import NUMBERS, past_tasks, score, search, target
 
 POINTS = np.random.default_rng(9).random((30, 2))
 SMALL = [
@@ -45,7 +45,9 @@ def test_results_and_direction_count(name):
 def test_it_is_surer_near_its_trials(name):
     theta = np.array([[0.1, 0.1], [0.15, 0.1], [0.1, 0.2], [0.2, 0.2], [0.15, 0.15]])
     task = EncodedTask(theta, score(theta), NUMBERS)
-    _, std = make_surrogate(name).fit([]).posterior(task).predict(np.array([[0.15, 0.15], [0.95, 0.95]]))
+    _, std = (
+        make_surrogate(name).fit([]).posterior(task).predict(np.array([[0.15, 0.15], [0.95, 0.95]]))
+    )
     assert std[0] < 0.5 * std[1]
 
 
@@ -78,7 +80,9 @@ def test_without_a_trial_there_is_no_belief(surrogate):
 @models
 def test_failures_are_learned_from(surrogate):
     theta = np.array([[0.1, 0.1], [0.15, 0.1], [0.9, 0.9], [0.5, 0.5]])
-    posterior = surrogate.fit([]).posterior(EncodedTask(theta, np.array([np.nan, np.nan, 0.8, 0.6]), NUMBERS))
+    posterior = surrogate.fit([]).posterior(
+        EncodedTask(theta, np.array([np.nan, np.nan, 0.8, 0.6]), NUMBERS)
+    )
     mean, _ = posterior.predict(np.array([[0.12, 0.1], [0.88, 0.9]]))
     assert mean[0] < mean[1]
 
@@ -86,7 +90,9 @@ def test_failures_are_learned_from(surrogate):
 @models
 def test_a_category_that_was_never_seen(surrogate):
     categorical = np.array([False, True])
-    task = EncodedTask(np.array([[0.1, 0.0], [0.5, 0.5], [0.9, 0.0]]), np.array([1.0, 2.0, 3.0]), categorical)
+    task = EncodedTask(
+        np.array([[0.1, 0.0], [0.5, 0.5], [0.9, 0.0]]), np.array([1.0, 2.0, 3.0]), categorical
+    )
     mean, _ = surrogate.fit([]).posterior(task).predict(np.array([[0.5, 1.0], [0.5, 0.5]]))
     assert np.isfinite(mean).all() and mean[0] != mean[1]
 
@@ -107,7 +113,7 @@ def test_the_belief_depends_on_the_trials_alone(surrogate):
     surrogate.posterior(target(9, seed=3))
     back = clone(surrogate).set_state(pickle.loads(pickle.dumps(surrogate.get_state())))
     for again in (surrogate, back):
-        assert_same_belief(again.posterior(target(6)).predict(POINTS), first)
+        assert_same_prediction(again.posterior(target(6)).predict(POINTS), first)
 
 
 @models

@@ -10,11 +10,15 @@ from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.model_selection._run_parts import what_is_heard
 from sktransfer.surrogates import EncodedTask, TaskPrior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
-from sktransfer.surrogates._core.leave_one_out import UNTRIED, deviations, kernel_weights
-from sktransfer.surrogates._core.model_averaging import Guarded
+from sktransfer.surrogates._core.leave_one_out import (
+    DEFAULT_HYPERPARAMETERS,
+    deviations,
+    kernel_weights,
+)
+from sktransfer.surrogates._core.model_averaging import AveragedPosterior
 from sktransfer.surrogates.task_prior import _Prior
-from tests.surrogates.alike import assert_same_belief, assert_same_state
-from tests.surrogates.transferring import SPACE
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+from tests.surrogates.synthetic_tasks import SPACE
 
 NUMBERS = np.array([False, False])
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), -1).reshape(-1, 2)
@@ -47,13 +51,15 @@ def test_weights_and_deviations():
     np.testing.assert_allclose(kernel_weights(np.array([5.0, 9.0]), 1e3), [0.5, 0.5], rtol=1e-4)
     F = RNG.normal(size=(3, 4))
     D = deviations(w, F)
-    expected = np.cov(F, rowvar=False, aweights=w, ddof=1)  # numpy's correction of a weighted covariance
+    expected = np.cov(
+        F, rowvar=False, aweights=w, ddof=1
+    )  # numpy's correction of a weighted covariance
     np.testing.assert_allclose(D.T @ D, expected, atol=1e-12)
 
 
 def test_the_prior_is_that_of_its_formula():
     model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
-    numbers, w = model._listened_to(target())
+    numbers, w = model._nearest_tasks(target())
     r = model.learned_["settings"][1]
     prior = _Prior(model._means(numbers), w, r, 0.01)
     mean, variance, covariance = prior.moments(GRID, GRID[:5])
@@ -101,7 +107,9 @@ def test_settings_are_learned_from_the_past():
     noisy = [replace(each, z=each.z + 0.1 * rng.standard_normal(len(each.z))) for each in exact]
     noise = [TaskPrior().fit(past).learned_["settings"][2] for past in (exact, noisy)]
     assert noise == [0.001, 0.1]
-    np.testing.assert_array_equal(TaskPrior().fit([task((0.5, 0.5))]).learned_["settings"], UNTRIED)
+    np.testing.assert_array_equal(
+        TaskPrior().fit([task((0.5, 0.5))]).learned_["settings"], DEFAULT_HYPERPARAMETERS
+    )
 
 
 def shuffled(task, seed=0):
@@ -115,7 +123,7 @@ def test_past_scores_that_look_like_noise_are_left_alone():
     assert model.hints(target()).restrict_to is None and not model.similarity(target(n=6)).any()
     assert set(model.similarity_basis(target())) == {"left out: past scores look like noise"}
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
-    assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
+    assert_same_prediction(model.posterior(target(n=6)).predict(GRID), expected)
     back = clone(model).set_state(model.get_state())
     assert not back.similarity(target(n=6)).any()
 
@@ -127,7 +135,9 @@ def test_with_such_a_past_a_search_is_the_one_without():
         theta = rng.random((20, 2))
         z = rng.permutation(bump(theta, (0.6, 0.4)))
         tasks.append(
-            Task.from_trials(SPACE, [({"a": a, "b": b}, s) for (a, b), s in zip(theta, z, strict=True)])
+            Task.from_trials(
+                SPACE, [({"a": a, "b": b}, s) for (a, b), s in zip(theta, z, strict=True)]
+            )
         )
     misled, alone = (TransferOptimizer(SPACE, past, random_state=0) for past in (tasks, []))
     for _ in range(8):
@@ -135,7 +145,9 @@ def test_with_such_a_past_a_search_is_the_one_without():
         assert ours == theirs
         for optimizer in (misled, alone):
             optimizer.tell(ours, float(bump(np.array([[ours["a"], ours["b"]]]), (0.2, 0.8))[0]))
-    assert what_is_heard(misled).startswith("None of 12 past searches counts (past scores look like noise)")
+    assert what_is_heard(misled).startswith(
+        "None of 12 past searches counts (past scores look like noise)"
+    )
 
 
 def test_it_takes_many_long_searches_to_call_them_noise():
@@ -165,10 +177,12 @@ def test_a_true_past_keeps_its_say_and_a_false_one_loses_it():
     past = [task((0.5, 0.5), seed=i) for i in range(5)]
     model = TaskPrior().fit(past)
     true, false = (model.posterior(target(best, n=15)) for best in ((0.5, 0.5), (0.0, 1.0)))
-    assert isinstance(true, Guarded) and true.weight > 0.5
+    assert isinstance(true, AveragedPosterior) and true.weight > 0.5
     assert false.weight < true.weight
     assert model.similarity(target((0.0, 1.0), n=15)).max() == pytest.approx(false.weight)
-    assert not isinstance(TaskPrior(guard=False).fit(past).posterior(target(n=15)), Guarded)
+    assert not isinstance(
+        TaskPrior(guard=False).fit(past).posterior(target(n=15)), AveragedPosterior
+    )
 
 
 def test_where_trials_fail_it_stays_away():
@@ -183,8 +197,8 @@ def test_where_trials_fail_it_stays_away():
     once = replace(failed, z=np.where(np.arange(12) == fails.argmin(), here.z, np.nan))
     for unit in (1e-3, 1e3):
         model = TaskPrior(guard=False).fit([replace(each, z=unit * each.z) for each in past])
-        told = model.posterior(replace(once, z=unit * once.z)).predict(once.theta)[0] / unit
-        assert told.argmax() == fails.argmin() and np.ptp(told) < 3 * np.ptp(here.z)
+        predicted = model.posterior(replace(once, z=unit * once.z)).predict(once.theta)[0] / unit
+        assert predicted.argmax() == fails.argmin() and np.ptp(predicted) < 3 * np.ptp(here.z)
     # Before the first success there is no score that a failure could be worse than.
     nothing = replace(here, z=np.full(12, np.nan))
     mean, _ = TaskPrior().fit(past).posterior(nothing).predict(GRID)
@@ -208,8 +222,12 @@ def test_features_that_go_with_the_best_setting_count_more():
     functions = np.array([bump(GRID, (f, 0.5)) for f in features[:, 1]])
     weights = fit_feature_weights(features, functions)
     assert weights[1] > 2 * max(weights[0], weights[2]) > 0
-    np.testing.assert_array_equal(fit_feature_weights(features[:4], functions[:4]), 1)  # too few to tell
-    np.testing.assert_array_equal(fit_feature_weights(features, functions * 0), 1)  # nothing to tell
+    np.testing.assert_array_equal(
+        fit_feature_weights(features[:4], functions[:4]), 1
+    )  # too few to tell
+    np.testing.assert_array_equal(
+        fit_feature_weights(features, functions * 0), 1
+    )  # nothing to tell
 
 
 def test_the_second_trial_serves_the_tasks_that_the_first_did_not():
@@ -230,7 +248,11 @@ def test_the_portfolio_goes_on_while_no_trial_stands_out():
         return model.hints(seen).first_settings is not None
 
     assert lined_up(*[0.5] * 6) and lined_up(0.5, 0.4, 0.5, 0.5, 0.3, 0.5)
-    assert not lined_up(*range(6)) and not lined_up(*[0.5] * 5, 0.6) and not lined_up(*[0.5] * 5, np.nan)
+    assert (
+        not lined_up(*range(6))
+        and not lined_up(*[0.5] * 5, 0.6)
+        and not lined_up(*[0.5] * 5, np.nan)
+    )
     assert not lined_up()  # the first trial is the prior's
 
 
@@ -244,7 +266,9 @@ def test_the_first_trial_is_one_of_the_best_settings_of_the_past():
 
 def test_a_target_unlike_everything_is_explored():
     sets = [profile(RNG.normal(size=(40 + 3 * i, 3)), np.arange(40 + 3 * i) % 2) for i in range(30)]
-    past = [task((0.2 + 0.02 * i, 0.5), data=data, seed=i, id=str(i)) for i, data in enumerate(sets)]
+    past = [
+        task((0.2 + 0.02 * i, 0.5), data=data, seed=i, id=str(i)) for i, data in enumerate(sets)
+    ]
     model = TaskPrior().fit(past)
     wide = profile(1e6 * RNG.normal(size=(50, 900)) ** 3, np.arange(50) % 9)
     assert (
@@ -252,15 +276,21 @@ def test_a_target_unlike_everything_is_explored():
         and model.hints(target(n=2, data=wide)).first_settings is None
     )
     assert not model.similarity(target(data=wide)).any()
-    assert set(model.similarity_basis(target(data=wide))) == {"left out: nothing is similar to these data"}
+    assert set(model.similarity_basis(target(data=wide))) == {
+        "left out: nothing is similar to these data"
+    }
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
-    assert_same_belief(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
+    assert_same_prediction(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
     assert model.similarity(target(data=sets[3])).any()
-    assert TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()  # too few to call anything unlike
+    assert (
+        TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()
+    )  # too few to call anything unlike
 
 
 def test_without_data_all_count_alike():
-    model = TaskPrior().fit([task((0.5, 0.5), data=SMALL), task((0.4, 0.5)), task((0.6, 0.5), data=LARGE)])
+    model = TaskPrior().fit(
+        [task((0.5, 0.5), data=SMALL), task((0.4, 0.5)), task((0.6, 0.5), data=LARGE)]
+    )
     assert model.similarity(target()).tolist() == [1.0, 1.0, 1.0]
     assert model.similarity_basis(target()) == ["its trials alone"] * 3
 
@@ -269,18 +299,24 @@ def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
     model = TaskPrior().fit([])
     assert not recwarn.list and model.hints(target()).n_initial == 4
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
-    assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
+    assert_same_prediction(model.posterior(target(n=6)).predict(GRID), expected)
 
 
 def test_state_round_trip():
-    model = TaskPrior().fit([task((0.3, 0.6), data=SMALL), task((0.4, 0.5), data=LARGE), task((0.6, 0.5))])
+    model = TaskPrior().fit(
+        [task((0.3, 0.6), data=SMALL), task((0.4, 0.5), data=LARGE), task((0.6, 0.5))]
+    )
     again = clone(model).set_state(model.get_state())
     assert_same_state(again.get_state(), model.get_state())
     for seen in (target(data=SMALL), target(n=5, data=LARGE)):
-        assert_same_belief(again.posterior(seen).predict(GRID), model.posterior(seen).predict(GRID))
+        assert_same_prediction(
+            again.posterior(seen).predict(GRID), model.posterior(seen).predict(GRID)
+        )
 
 
-@pytest.mark.parametrize(("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "cubic")])
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "cubic")]
+)
 def test_parameters_are_checked(name, value):
     with pytest.raises(ValueError, match=name):
         TaskPrior(**{name: value}).fit([])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sktransfer.surrogates import make_surrogate
-from tests.surrogates.transferring import past_tasks, score, search, target
+from tests.surrogates.synthetic_tasks import past_tasks, score, search, target
 
 # dist-gp and dist-blr, which need data to compare, are in test_joint.
 NAMES = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sktransfer.surrogates import TST
-from tests.surrogates.transferring import past_tasks, target
+from tests.surrogates.synthetic_tasks import past_tasks, target
 
 
 def slow_delta(f, z):
@@ -14,7 +14,10 @@ def slow_delta(f, z):
 
 @pytest.mark.parametrize("n", [2, 5, 12])
 def test_predictions_are_those_of_the_definition(n):
-    surrogate, today = TST(bandwidth=0.6).fit([*past_tasks(3), *past_tasks(2, shuffled=True)]), target(n)
+    surrogate, today = (
+        TST(bandwidth=0.6).fit([*past_tasks(3), *past_tasks(2, shuffled=True)]),
+        target(n),
+    )
     own, points = surrogate.fallback_.posterior(today), np.random.default_rng(0).random((20, 2))
     at_trials, at_points = (surrogate._processes.mean(theta) for theta in (today.theta, points))
     own_mean, own_std = own.predict(points)

@@ -28,11 +28,13 @@ class Prior(Protocol):
 
     noise: float
 
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, variances, and covariances with the anchors; (n, d), (k, d) -> (n,), (n,), (n, k)."""
 
 
-class Conditioned(Posterior):
+class ConditionedPosterior(Posterior):
     """Posterior of the target's scores.
 
     Parameters
@@ -57,13 +59,20 @@ class Conditioned(Posterior):
         ones, means, residuals = (self._whiten(v) for v in (np.ones(len(y)), m, y - level.shift))
         grid = _GRID if level.log_scale_std and len(y) else np.zeros(1)
         scales = np.exp(level.log_scale + level.log_scale_std * grid)
-        found = [self._log_density(residuals / b - means, ones, level.shift_std / b, b) for b in scales]
+        found = [
+            self._log_density(residuals / b - means, ones, level.shift_std / b, b) for b in scales
+        ]
         best = int(np.argmax(found - 0.5 * grid * grid))
         self.log_evidence = float(found[best] - 0.5 * grid[best] ** 2)
         self._scale = b = float(scales[best])
         # a given b: a normal mean, its prior N(a0, A²)
         information = ones @ ones * (level.shift_std / b) ** 2
-        moved = level.shift_std * (level.shift_std / b) * (ones @ (residuals / b - means)) / (1 + information)
+        moved = (
+            level.shift_std
+            * (level.shift_std / b)
+            * (ones @ (residuals / b - means))
+            / (1 + information)
+        )
         self._shift = float(level.shift + moved)
         self.level_std = float(level.shift_std / np.sqrt(1 + information))
         self._a = self._whiten(self._whiten((y - self._shift) / b - m), transposed=True)
@@ -82,7 +91,9 @@ class Conditioned(Posterior):
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
         # Some at a time: what is known of the past is a long row for each, and should stay in the cache.
-        blocks = [self._predict(theta[start : start + _BLOCK]) for start in range(0, len(theta), _BLOCK)]
+        blocks = [
+            self._predict(theta[start : start + _BLOCK]) for start in range(0, len(theta), _BLOCK)
+        ]
         means, stds = zip(*blocks, strict=True) if blocks else ([np.empty(0)], [np.empty(0)])
         return np.concatenate(means), np.concatenate(stds)
 

@@ -39,7 +39,7 @@ def data_key(profile: Any) -> str | None:
     return "data:" + hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def lookup(vectors: Mapping[str, Any], task: EncodedTask) -> np.ndarray | None:
+def find_vector(vectors: Mapping[str, Any], task: EncodedTask) -> np.ndarray | None:
     """The vector given for this task: by its id, or else by its data."""
     for key in (task.id, data_key(task.profile)):
         if key and key in vectors:
@@ -47,7 +47,7 @@ def lookup(vectors: Mapping[str, Any], task: EncodedTask) -> np.ndarray | None:
     return None
 
 
-def most_probable(
+def most_probable_context(
     vectors: np.ndarray, evidence: Callable[[np.ndarray], float], rng: np.random.Generator
 ) -> np.ndarray:
     """The context with the highest evidence: of the past ones and their mean, then between the best."""
@@ -72,7 +72,9 @@ class Contexts:
         Vectors by task id or `data_key` that stay as they are.
     """
 
-    def __init__(self, encoder: Encoder | None, tasks: Sequence[EncodedTask], given: Mapping[str, Any]):
+    def __init__(
+        self, encoder: Encoder | None, tasks: Sequence[EncodedTask], given: Mapping[str, Any]
+    ):
         self._encoder, self._tasks = encoder, tasks
         if encoder is None:
             return
@@ -86,10 +88,10 @@ class Contexts:
             encoder.read(number if encoder.needs_trials else task.profile)
             for number, task in enumerate(tasks)
         ]
-        self._given = [lookup(given, task) for task in tasks]
+        self._given = [find_vector(given, task) for task in tasks]
 
     @property
-    def one_by_one(self) -> bool:
+    def are_learned_per_task(self) -> bool:
         """Whether each task's vector is learned by itself."""
         return self._encoder is not None and self._encoder.needs_trials
 
@@ -112,7 +114,9 @@ class Contexts:
         average = read.mean(dim=0)
         rows = [read[place[int(i)]] if int(i) in place else average for i in chosen]
         given = [self._given[i] for i in chosen]
-        return torch.stack([r if g is None else tensor(g) for r, g in zip(rows, given, strict=True)])
+        return torch.stack(
+            [r if g is None else tensor(g) for r, g in zip(rows, given, strict=True)]
+        )
 
     def parameters(self) -> list[torch.Tensor]:
         """Everything that is trained."""
@@ -125,7 +129,9 @@ class Contexts:
     def basis(self) -> np.ndarray:
         """What each context rests on, in words; -> (m,)."""
         own = self._encoder
-        return np.array(["" if own is None else own.basis(task.profile) for task in self._tasks], dtype=str)
+        return np.array(
+            ["" if own is None else own.basis(task.profile) for task in self._tasks], dtype=str
+        )
 
     def get_state(self) -> dict[str, np.ndarray]:
         """The encoder's state."""
@@ -140,7 +146,7 @@ class Contexts:
         if not own.needs_trials:
             return own.reads_like(encoder) and own.start_from(encoder.get_state())
         [matrix] = own.parameters()
-        old = [lookup(vectors, task) for task in self._tasks]
+        old = [find_vector(vectors, task) for task in self._tasks]
         found = np.array([v for v in old if v is not None])
         if not len(found) or found.shape[1] != matrix.shape[1]:
             return False

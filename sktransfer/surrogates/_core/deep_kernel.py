@@ -45,7 +45,7 @@ class DeepGP(Posterior):
         _, s, v = w["h"][0].detach().numpy()
         X, mean = self._map(trials.x)
         h = np.array([0.0] * X.shape[1] + [s, np.logaddexp(v, np.log(JITTER))])
-        b = level(w, trials)
+        b = expected_level(w, trials)
         rest = trials.z.numpy() - mean - b  # what the mean does not explain
         numeric = np.zeros(X.shape[1], bool)
         self.gp = GaussianProcess(X, rest, h, numeric, shift=shift + scale * b, scale=scale)
@@ -53,22 +53,22 @@ class DeepGP(Posterior):
     @torch.no_grad()
     def _map(self, x: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
         with torch_context():
-            Y, mean = embedded(self._w, x, self._trials)
+            Y, mean = embed(self._w, x, self._trials)
         return Y.numpy(), mean.numpy()
 
-    def embedded(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _embed(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the kernel compares configurations by, and the mean before any trial; -> (n, k), (n,)."""
         return self._map(tensor(self._inputs(theta)))
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (n, d) -> (n,), (n,)."""
-        X, before = self.embedded(theta)
+        X, before = self._embed(theta)
         mean, std = self.gp.predict(X)
         return mean + self.gp.scale * before, std
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of the noise-free score; (m, d) -> (n, m)."""
-        X, before = self.embedded(theta)
+        X, before = self._embed(theta)
         return self.gp.sample(X, n, rng) + self.gp.scale * before
 
 
@@ -77,7 +77,9 @@ def landmarks(w: Weights, seen: Trials) -> torch.Tensor:
     z = seen.z.clamp(-MAX_SCORE, MAX_SCORE)[..., None]
     units = forward(torch.cat([seen.x, z], -1), _part(w, "f"), torch.relu, activate_last=True)
     total = (units * seen.here[..., None]).sum(-2, keepdim=True)
-    return forward(total / seen.here.sum(-1)[..., None, None].clamp_min(1), _part(w, "g"), torch.relu)
+    return forward(
+        total / seen.here.sum(-1)[..., None, None].clamp_min(1), _part(w, "g"), torch.relu
+    )
 
 
 def features(w: Weights, x: torch.Tensor, seen: Trials) -> torch.Tensor:
@@ -88,7 +90,7 @@ def features(w: Weights, x: torch.Tensor, seen: Trials) -> torch.Tensor:
     return forward(x, _part(w, "phi"), torch.relu)
 
 
-def embedded(w: Weights, x: torch.Tensor, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
+def embed(w: Weights, x: torch.Tensor, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
     """What the kernel compares configurations by, in lengthscales, and their mean; -> (..., n, k), (..., n).
 
     With a prior the inputs stand beside phi: settings that the past found alike, so that phi does not tell
@@ -102,7 +104,7 @@ def embedded(w: Weights, x: torch.Tensor, seen: Trials) -> tuple[torch.Tensor, t
 
 def prior_moments(w: Weights, batch: Trials, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and K (3) of scores; padding has mean 0 and rows of the unit matrix; -> (..., n), (..., n, n)."""
-    Y, mean = embedded(w, batch.x, seen)
+    Y, mean = embed(w, batch.x, seen)
     _, s, v = torch.exp(w["h"]).unbind(-1)
     squares = (Y * Y).sum(-1)
     r2 = (squares[..., :, None] + squares[..., None, :] - 2 * Y @ Y.mT).clamp_min(0)
@@ -113,7 +115,7 @@ def prior_moments(w: Weights, batch: Trials, seen: Trials) -> tuple[torch.Tensor
 
 
 @torch.no_grad()
-def level(w: Weights, trials: Trials) -> float:
+def expected_level(w: Weights, trials: Trials) -> float:
     """By how much the scores as a whole are expected above the mean, given the trials; 0 without a prior.
 
     Scores are standardized by the target's own trials, and a search chooses better ones than the past had.
@@ -125,7 +127,7 @@ def level(w: Weights, trials: Trials) -> float:
 
 
 @torch.no_grad()
-def fitted(w: Weights, trials: Trials) -> tuple[Weights, float]:
+def fit_scale(w: Weights, trials: Trials) -> tuple[Weights, float]:
     """Weights with the target's own signal and noise, and log p(z, signal, noise), up to a constant.
 
     A target may be more or less noisy than the past tasks, and its scale is that of few trials: what this
@@ -134,10 +136,14 @@ def fitted(w: Weights, trials: Trials) -> tuple[Weights, float]:
     found = []
     for noise in NOISES:
         h = w["h"] + tensor(np.log([1.0, 1.0, noise]))
-        errors, stds = foretold({**w, "h": h}, trials)
+        errors, stds = sequential_errors({**w, "h": h}, trials)
         # With a signal and noise (and level) c times as large, an error is 1 / sqrt(c) as many deviations.
-        evidence = -0.5 * (errors @ errors / SCALES + len(errors) * np.log(SCALES)) - np.log(stds).sum()
-        evidence -= 0.5 * (np.log(SCALES) / SCALE_SPREAD) ** 2 + 0.5 * (np.log(noise) / NOISE_SPREAD) ** 2
+        evidence = (
+            -0.5 * (errors @ errors / SCALES + len(errors) * np.log(SCALES)) - np.log(stds).sum()
+        )
+        evidence -= (
+            0.5 * (np.log(SCALES) / SCALE_SPREAD) ** 2 + 0.5 * (np.log(noise) / NOISE_SPREAD) ** 2
+        )
         best = int(evidence.argmax())
         scale = np.log(SCALES[best])
         found.append((float(evidence[best]), {**w, "h": h + tensor([0.0, scale, scale])}))
@@ -146,7 +152,7 @@ def fitted(w: Weights, trials: Trials) -> tuple[Weights, float]:
 
 
 @torch.no_grad()
-def foretold(w: Weights, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+def sequential_errors(w: Weights, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
     """Errors of the scores in standard deviations, and these; (n,), (n,).
 
     Each score is foretold from the trials before it, which are its set H (the H^(t-1) of (7)): a kernel that

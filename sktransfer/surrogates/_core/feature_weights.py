@@ -19,7 +19,7 @@ MIN_TASKS = 5
 MAX_TASKS = 100
 """Of more tasks, so many are enough to learn from."""
 
-LEAST = 0.1  # weight that a feature keeps, as a share of the mean weight
+MIN_RELATIVE_WEIGHT = 0.1  # weight that a feature keeps, as a share of the mean weight
 SHRINKAGE = 0.02  # a squared weight costs as much as an error of this size in each pair
 
 
@@ -43,4 +43,4 @@ def fit_feature_weights(psi: np.ndarray, F: np.ndarray) -> np.ndarray:
     columns = np.column_stack([(psi[i] - psi[j]) ** 2, np.ones(len(i))])
     shrink = np.sqrt(SHRINKAGE * len(i)) * np.eye(p, p + 1)
     a, _ = nnls(np.vstack([columns, shrink]), np.append(apart / apart.mean(), np.zeros(p)))
-    return np.sqrt(a[:-1] + LEAST * a[:-1].mean()) if a[:-1].any() else np.ones(p)
+    return np.sqrt(a[:-1] + MIN_RELATIVE_WEIGHT * a[:-1].mean()) if a[:-1].any() else np.ones(p)

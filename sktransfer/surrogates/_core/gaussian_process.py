@@ -62,7 +62,9 @@ def differences(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> to
     """Squared differences by column, before scaling; (n, d), (m, d) -> (n, m, d)."""
     apart = A[:, None, :] - B[None, :, :]
     if categorical.any():
-        return torch.where(torch.from_numpy(categorical), (apart != 0).to(apart.dtype), apart * apart)
+        return torch.where(
+            torch.from_numpy(categorical), (apart != 0).to(apart.dtype), apart * apart
+        )
     return apart * apart
 
 
@@ -161,7 +163,8 @@ def fit_hyperparameters(
         )
     if not best.fun < _NOT_DEFINITE:
         warnings.warn(
-            "The Gaussian process could not be fitted; its default hyperparameters are used.", stacklevel=2
+            "The Gaussian process could not be fitted; its default hyperparameters are used.",
+            stacklevel=2,
         )
         return medians
     return best.x
@@ -221,14 +224,20 @@ class GaussianProcess(Posterior):
             return self._covariance(tensor(A), tensor(B)).numpy()
 
     @torch.no_grad()
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, variances, and covariances with the anchors, given the trials, on the scale of z.
 
         (n, d), (k, d) -> (n,), (n,), (n, k)
         """
         with single_threaded:
-            k, others = (self._covariance(tensor(each), tensor(self.X)) for each in (theta, anchors))
-            white, whites = (torch.linalg.solve_triangular(self._L, e.T, upper=False) for e in (k, others))
+            k, others = (
+                self._covariance(tensor(each), tensor(self.X)) for each in (theta, anchors)
+            )
+            white, whites = (
+                torch.linalg.solve_triangular(self._L, e.T, upper=False) for e in (k, others)
+            )
             variance = (self._signal - (white * white).sum(0)).clamp_min(1e-12 * self._signal)
             covariance = self._covariance(tensor(theta), tensor(anchors)) - white.T @ whites
         return (k @ self._a).numpy(), variance.numpy(), covariance.numpy()

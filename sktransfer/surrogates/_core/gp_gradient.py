@@ -39,7 +39,11 @@ def _matern52(r2: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (1 + r + r * r / 3) * e, -5 / 6 * (1 + r) * e
 
 
-KERNELS: dict[str, Kernel] = {"se": _squared_exponential, "matern32": _matern32, "matern52": _matern52}
+KERNELS: dict[str, Kernel] = {
+    "se": _squared_exponential,
+    "matern32": _matern32,
+    "matern52": _matern52,
+}
 """k and dk/dr² of the squared distance r²."""
 
 

@@ -19,10 +19,10 @@ import torch
 from sklearn.base import clone
 
 from sktransfer.encoders import Encoder, PairEncoder
-from sktransfer.surrogates._core.conditioning import Conditioned, Prior
-from sktransfer.surrogates._core.contexts import most_probable
-from sktransfer.surrogates._core.model_averaging import guard
-from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior, Prior
+from sktransfer.surrogates._core.contexts import most_probable_context
+from sktransfer.surrogates._core.model_averaging import average_by_evidence
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
@@ -54,17 +54,22 @@ class JointSurrogate(Surrogate):
 
     # -- training ------------------------------------------------------------------------------
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> JointSurrogate:
+    def fit(
+        self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None
+    ) -> JointSurrogate:
         """Train encoder and model on the past tasks, from the weights of `warm_from` where they fit."""
         super().fit(tasks, warm_from)
         self.fallback_ = GP(n_initial=self.n_initial).fit([])
-        self.past_ = Past.of(tasks, self.scores)
+        self.past_ = PastTrials.from_tasks(tasks, self.scores)
         self.encoder_: Encoder = clone(self.encoder) if self.encoder is not None else PairEncoder()
         self.encoder_.fit([task.profile for task in tasks])
         inputs = [self.encoder_.read(self._key(i, task.profile)) for i, task in enumerate(tasks)]
         # Those that can be compared and have something to say.
         self.readable_ = np.array(
-            [each is not None and len(task.z) > 0 for each, task in zip(inputs, tasks, strict=True)],
+            [
+                each is not None and len(task.z) > 0
+                for each, task in zip(inputs, tasks, strict=True)
+            ],
             dtype=bool,
         )
         self.basis_ = np.array([self.encoder_.basis(task.profile) for task in tasks], dtype=str)
@@ -91,7 +96,9 @@ class JointSurrogate(Surrogate):
         if self.scores not in ("standardize", "raw"):
             raise ValueError(f"scores={self.scores!r} must be 'standardize' or 'raw'.")
         if self.encoder is not None and not isinstance(self.encoder, Encoder):
-            raise ValueError(f"encoder={self.encoder!r} must be an Encoder, such as PairEncoder(), or None.")
+            raise ValueError(
+                f"encoder={self.encoder!r} must be an Encoder, such as PairEncoder(), or None."
+            )
 
     def _train(self, inputs: list[Any], warm_from: Surrogate | None) -> None:
         rng = np.random.default_rng(self.random_state)
@@ -112,7 +119,9 @@ class JointSurrogate(Surrogate):
                     # tells what two samples of the same data have in common.
                     psi = torch.cat([psi, self._psi(chosen, inputs, rng)])
                     owner = owner + len(chosen) * rng.integers(2, size=len(owner))
-                value = self._loss(tensor(self.past_.theta[rows]), tensor(self.past_.z[rows]), owner, psi)
+                value = self._loss(
+                    tensor(self.past_.theta[rows]), tensor(self.past_.z[rows]), owner, psi
+                )
                 share = n_trials / len(rows)
                 return share * value + self.encoder_.penalty() + self._penalty()
 
@@ -143,7 +152,9 @@ class JointSurrogate(Surrogate):
         if len(rows) <= self.max_batch:
             return usable, rows
         order = rng.permutation(usable)
-        quota = max(2, self.max_batch // min(20, len(usable)))  # of one task, so that many are compared
+        quota = max(
+            2, self.max_batch // min(20, len(usable))
+        )  # of one task, so that many are compared
         taken: list[np.ndarray] = []
         chosen: list[int] = []
         room = self.max_batch
@@ -164,7 +175,9 @@ class JointSurrogate(Surrogate):
         if self.encoder_.needs_trials or not self.encoder_.reads_like(warm_from.encoder_):
             return False
         old = warm_from.trained_
-        if any(name not in old or old[name].shape != new.shape for name, new in self.trained_.items()):
+        if any(
+            name not in old or old[name].shape != new.shape for name, new in self.trained_.items()
+        ):
             return False
         if not self.encoder_.start_from(warm_from.encoder_.get_state()):
             return False
@@ -195,9 +208,9 @@ class JointSurrogate(Surrogate):
         """What is believed of a data set with this vector, (q,), from the past alone."""
         raise TypeError(f"{type(self).__name__} must define _prior.")
 
-    def _alike(self, psi: np.ndarray) -> np.ndarray:
+    def _similarity_to(self, psi: np.ndarray) -> np.ndarray:
         """How alike each past task is to a data set with this vector, in [0, 1]; (q,) -> (m,)."""
-        raise TypeError(f"{type(self).__name__} must define _alike.")
+        raise TypeError(f"{type(self).__name__} must define _similarity_to.")
 
     def _prepare(self) -> None:
         """Forget what was derived from an earlier fit."""
@@ -207,7 +220,9 @@ class JointSurrogate(Surrogate):
     def hints(self, target: EncodedTask) -> SearchHints:
         """No initial trials if there are past ones; one if the target's vector is found from trials."""
         hints = super().hints(target)
-        return replace(hints, n_initial=int(self.encoder_.needs_trials)) if self._has_past else hints
+        return (
+            replace(hints, n_initial=int(self.encoder_.needs_trials)) if self._has_past else hints
+        )
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """Belief about the target, from the past and from its own trials."""
@@ -217,13 +232,19 @@ class JointSurrogate(Surrogate):
         past, y, level = self._condition(psi, target)
         if not len(y):
             return past
-        return guard(past, self.fallback_.posterior(target), target.theta, y, level)
+        return average_by_evidence(past, self.fallback_.posterior(target), target.theta, y, level)
 
-    def _condition(self, psi: np.ndarray, target: EncodedTask) -> tuple[Conditioned, np.ndarray, Any]:
-        level = self.past_.level(self._alike(psi), self.readable_, target.z, shared=self.scores == "raw")
-        z, shift, scale = standardize(clip_low_outliers(target.z) if self.scores != "raw" else target.z)
+    def _condition(
+        self, psi: np.ndarray, target: EncodedTask
+    ) -> tuple[ConditionedPosterior, np.ndarray, Any]:
+        level = self.past_.level(
+            self._similarity_to(psi), self.readable_, target.z, shared=self.scores == "raw"
+        )
+        z, shift, scale = standardize(
+            clip_low_outliers(target.z) if self.scores != "raw" else target.z
+        )
         y = shift + scale * z
-        return Conditioned(self._prior(psi), target.theta, y, level), y, level
+        return ConditionedPosterior(self._prior(psi), target.theta, y, level), y, level
 
     def _target_psi(self, target: EncodedTask) -> np.ndarray | None:
         if self.encoder_.needs_trials:
@@ -242,7 +263,7 @@ class JointSurrogate(Surrogate):
         if not len(target.z):
             return known.mean(axis=0)
 
-        return most_probable(
+        return most_probable_context(
             known,
             lambda psi: self._condition(psi, target)[0].log_evidence,
             np.random.default_rng(self.random_state),
@@ -253,7 +274,7 @@ class JointSurrogate(Surrogate):
         psi = self._target_psi(target) if self._has_past else None
         if psi is None:
             return np.zeros(len(self.past_))
-        return np.where(self.readable_, self._alike(psi), 0.0)
+        return np.where(self.readable_, self._similarity_to(psi), 0.0)
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by; if less is known of today's data, that."""
@@ -270,16 +291,22 @@ class JointSurrogate(Surrogate):
         arrays |= {f"own.{name}": np.asarray(getattr(self, name + "_")) for name in own}
         if self._has_past:
             arrays["psi"] = self.psi_
-            arrays |= {f"trained.{name}": t.detach().numpy().copy() for name, t in self.trained_.items()}
+            arrays |= {
+                f"trained.{name}": t.detach().numpy().copy() for name, t in self.trained_.items()
+            }
         return arrays
 
     def set_state(self, state: dict[str, np.ndarray]) -> JointSurrogate:
         self.check_params()
 
         def part(prefix: str) -> dict[str, np.ndarray]:
-            return {name[len(prefix) :]: array for name, array in state.items() if name.startswith(prefix)}
+            return {
+                name[len(prefix) :]: array
+                for name, array in state.items()
+                if name.startswith(prefix)
+            }
 
-        self.past_ = Past(**part("past."))
+        self.past_ = PastTrials(**part("past."))
         self.encoder_ = clone(self.encoder) if self.encoder is not None else PairEncoder()
         self.encoder_.set_state(part("encoder."))
         self.readable_, self.basis_ = state["own.readable"], state["own.basis"]

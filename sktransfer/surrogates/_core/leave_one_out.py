@@ -20,7 +20,7 @@ NOISES = np.array([0.001, 0.01, 0.1, 0.3, 1.0])
 MAX_NOISE = 0.1
 """More is not believed of the target, but 1, all of the variance, says that past scores are noise."""
 
-UNTRIED = (1.2, 0.3, 0.01)
+DEFAULT_HYPERPARAMETERS = (1.2, 0.3, 0.01)
 """Bandwidth, residual and noise where there are too few past tasks to learn them from."""
 
 MIN_TASKS, MIN_TRIALS = 10, 8  # that it takes to call past scores noise
@@ -38,13 +38,17 @@ def deviations(w: np.ndarray, F: np.ndarray) -> np.ndarray:
     return np.sqrt(c * w)[:, None] * (F - w @ F)
 
 
-def foretold(z: np.ndarray, K: np.ndarray, F: np.ndarray, squares: np.ndarray) -> np.ndarray:
+def loo_log_likelihood(
+    z: np.ndarray, K: np.ndarray, F: np.ndarray, squares: np.ndarray
+) -> np.ndarray:
     """Log density of a task's trials, per trial, for each of the settings; squares (m,) -> (5, 4, 5)."""
     w = [kernel_weights(squares, bandwidth) for bandwidth in BANDWIDTHS]
     S = np.array([D.T @ D for D in (deviations(each, F) for each in w)])[:, None, None]
     noise = (NOISES[:, None, None] + 1e-8) * np.eye(len(z))
     L = np.linalg.cholesky(S + RESIDUALS[:, None, None, None] * K + noise)
-    columns = np.array([np.column_stack([z - each @ F, np.ones(len(z))]) for each in w])[:, None, None]
+    columns = np.array([np.column_stack([z - each @ F, np.ones(len(z))]) for each in w])[
+        :, None, None
+    ]
     white = np.linalg.solve(L, np.broadcast_to(columns, (*L.shape[:-1], 2)))
     products = white.swapaxes(-1, -2) @ white
     information = products[..., 1, 1]
@@ -53,7 +57,7 @@ def foretold(z: np.ndarray, K: np.ndarray, F: np.ndarray, squares: np.ndarray) -
     return -0.5 * (square + log_det) / len(z)
 
 
-def judged(found: np.ndarray, n_trials: np.ndarray) -> tuple[np.ndarray, bool]:
+def select_by_likelihood(found: np.ndarray, n_trials: np.ndarray) -> tuple[np.ndarray, bool]:
     """The settings by which past tasks are foretold best, and whether their scores are but noise.
 
     So they are where they stand at the wrong configurations: then nothing is to be learned from any of them,

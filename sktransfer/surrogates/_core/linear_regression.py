@@ -83,7 +83,9 @@ class LinearRegression:
         return torch.linalg.solve_triangular(self._L, right, upper=False)
 
 
-def fit_precisions(Phi: torch.Tensor, z: torch.Tensor, alpha: LogNormal, beta: LogNormal) -> np.ndarray:
+def fit_precisions(
+    Phi: torch.Tensor, z: torch.Tensor, alpha: LogNormal, beta: LogNormal
+) -> np.ndarray:
     """Most probable log alpha and log beta of one regression, by L-BFGS from the priors' medians; -> (2,)."""
     medians = np.log([alpha.median, beta.median])
 
@@ -101,7 +103,7 @@ def fit_precisions(Phi: torch.Tensor, z: torch.Tensor, alpha: LogNormal, beta: L
     ).x
 
 
-def correlations(Y: torch.Tensor) -> torch.Tensor:
+def feature_correlations(Y: torch.Tensor) -> torch.Tensor:
     """Prior correlation of the first task's scores with each other's at k settings, averaged, in [0, 1].
 
     Y are the features of m tasks at the same settings, (m, k, D) -> (m - 1,).

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates.base import Posterior
@@ -17,18 +17,20 @@ from sktransfer.surrogates.base import Posterior
 PRIOR_LOG_ODDS = np.log(9.0)  # of the past against the target alone
 
 
-class Alone:
+class GPPrior:
     """A plain GP as a prior, to measure how probable it makes the scores."""
 
     def __init__(self, gp: GaussianProcess):
         self._gp, self.noise = gp, float(np.exp(gp.h[-1]))
 
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         variance = np.full(len(theta), np.exp(self._gp.h[-2]))
         return np.zeros(len(theta)), variance, self._gp.prior_covariance(theta, anchors)
 
 
-class Guarded(Posterior):
+class AveragedPosterior(Posterior):
     """The average of two posteriors, matched in mean and variance.
 
     Attributes
@@ -55,24 +57,26 @@ class Guarded(Posterior):
         return rng.permutation(np.vstack(draws))
 
 
-def guard(
-    past: Conditioned,
+def average_by_evidence(
+    past: ConditionedPosterior,
     gp: GaussianProcess,
     theta: np.ndarray,
     y: np.ndarray,
     level: Level,
     prior_log_odds: float = PRIOR_LOG_ODDS,
-) -> Guarded:
+) -> AveragedPosterior:
     """Weigh what the past believes against a GP on the trials alone, with one guess of the scale for both."""
-    if level.shift_std == 0:  # all tasks share one scale, they say; the trials alone need not believe it
+    if (
+        level.shift_std == 0
+    ):  # all tasks share one scale, they say; the trials alone need not believe it
         level = Level(level.shift, 3 * float(np.exp(level.log_scale)), level.log_scale, 1.0)
-    alone = Conditioned(Alone(gp), theta, y, level)
-    return weigh(past, alone, past.log_evidence - alone.log_evidence, prior_log_odds)
+    alone = ConditionedPosterior(GPPrior(gp), theta, y, level)
+    return average_posteriors(past, alone, past.log_evidence - alone.log_evidence, prior_log_odds)
 
 
-def weigh(
+def average_posteriors(
     past: Posterior, alone: Posterior, log_ratio: float, prior_log_odds: float = PRIOR_LOG_ODDS
-) -> Guarded:
+) -> AveragedPosterior:
     """The average of two beliefs on one scale, given the log ratio of their evidences."""
     log_odds = np.clip(prior_log_odds + log_ratio, -50, 50)
-    return Guarded(past, alone, float(1 / (1 + np.exp(-log_odds))))
+    return AveragedPosterior(past, alone, float(1 / (1 + np.exp(-log_odds))))

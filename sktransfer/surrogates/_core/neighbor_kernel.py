@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 
-def bound(d: int) -> float:
+def distance_bound(d: int) -> float:
     """The B that makes 1 - |theta - theta'| / B positive semi-definite on the unit cube of d columns.
 
     Draw a hyperplane that cuts the cube: its normal u from N(0, I), weighted by |u|_1, the cube's extent
@@ -25,7 +25,7 @@ def bound(d: int) -> float:
     B >= d / 2, a constant more and a multiple of it. The paper's B, the cube's largest distance sqrt(d), is
     as large up to d = 4; from d = 6 on there are settings for which it is too small.
 
-    >>> [bound(d) for d in (1, 4, 10)]
+    >>> [distance_bound(d) for d in (1, 4, 10)]
     [1.0, 2.0, 5.0]
     """
     return max(math.sqrt(d), d / 2)
@@ -40,7 +40,7 @@ def neighbor_covariance(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarra
     to tell today's settings apart.
     """
     numbers = torch.from_numpy(~categorical)
-    reach = bound(max(A.shape[1], 1))
+    reach = distance_bound(max(A.shape[1], 1))
     a, b = (each[:, numbers].clamp(0, 1) for each in (A, B))
     # Of two settings that are all but equal the quick way gets the distance wrong by the root of a rounding.
     kernel = 1 - torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist") / reach

@@ -1,4 +1,4 @@
-"""`Past`: the trials of all past tasks in one table, each task's scores on one scale.
+"""`PastTrials`: the trials of all past tasks in one table, each task's scores on one scale.
 
 Notation: m tasks, N trials in all; theta (N, d), z (N,) comparable scores, owner (N,) number of the task.
 Each task's own score is  shift + scale z.
@@ -14,7 +14,9 @@ import numpy as np
 from sktransfer.surrogates.base import EncodedTask
 from sktransfer.utils._scores import clip_low_outliers, standardize
 
-_NORMAL = 1.4826  # standard deviation of a normal distribution, in units of its median absolute deviation
+_NORMAL = (
+    1.4826  # standard deviation of a normal distribution, in units of its median absolute deviation
+)
 
 
 @dataclass(frozen=True)
@@ -26,16 +28,16 @@ class Level:
     log_scale: float
     log_scale_std: float
 
-    def moved_to(self, seen: np.ndarray) -> Level:
+    def recentered(self, seen: np.ndarray) -> Level:
         """This level, or where the scores of the target are nowhere near it, (n,), one of their own.
 
         An error is in the units of the data: those of house prices say nothing of where those of a length
         are. Far is what the past would take for all but impossible.
 
         >>> accuracies = Level(0.8, 0.1, -3.0, 0.5)
-        >>> accuracies.moved_to(np.array([0.6, 0.9])) is accuracies
+        >>> accuracies.recentered(np.array([0.6, 0.9])) is accuracies
         True
-        >>> Level(-2.0, 1.0, -1.0, 0.5).moved_to(np.array([-3e4, -2e4])).shift
+        >>> Level(-2.0, 1.0, -1.0, 0.5).recentered(np.array([-3e4, -2e4])).shift
         -25000.0
         """
         seen = clip_low_outliers(seen[np.isfinite(seen)])
@@ -48,7 +50,9 @@ class Level:
         wider = factor > 3 * self.log_scale_std
         # Trials that are all good ones differ less than a whole past search.
         narrower = len(seen) >= 3 and factor < -3 * (self.log_scale_std + 1)
-        if apart > 10 * self.shift_std:  # in another unit the differences are larger by the same factor
+        if (
+            apart > 10 * self.shift_std
+        ):  # in another unit the differences are larger by the same factor
             unit = abs(center) / max(abs(self.shift), self.shift_std)
             spread = max(spread, 0.1 * unit * float(np.exp(self.log_scale)))
             # Or it is one very bad trial: what is usual stays possible.
@@ -61,7 +65,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Past:
+class PastTrials:
     """Trials of the past tasks; arrays as in the notation above."""
 
     theta: np.ndarray
@@ -73,7 +77,9 @@ class Past:
     categorical: np.ndarray
 
     @classmethod
-    def of(cls, tasks: Sequence[EncodedTask], scores: str | Callable[[EncodedTask], np.ndarray]) -> Past:
+    def from_tasks(
+        cls, tasks: Sequence[EncodedTask], scores: str | Callable[[EncodedTask], np.ndarray]
+    ) -> PastTrials:
         """Put the tasks together.
 
         Their scores are standardized, kept ("raw") on the one scale that they share, or made by a function.
@@ -109,12 +115,18 @@ class Past:
         """Number of tasks."""
         return len(self.ids)
 
-    def with_room(self, words: Sequence[str], rows: np.ndarray) -> list[str]:
+    def describe_usage(self, words: Sequence[str], rows: np.ndarray) -> list[str]:
         """Words on each task, and for how many of its trials there was room: those in `rows`."""
-        used, there = (np.bincount(owner, minlength=len(self)) for owner in (self.owner[rows], self.owner))
-        return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
+        used, there = (
+            np.bincount(owner, minlength=len(self)) for owner in (self.owner[rows], self.owner)
+        )
+        return [
+            f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)
+        ]
 
-    def level(self, weights: np.ndarray, known: np.ndarray, seen: np.ndarray, shared: bool = False) -> Level:
+    def level(
+        self, weights: np.ndarray, known: np.ndarray, seen: np.ndarray, shared: bool = False
+    ) -> Level:
         """Shift and scale of a new task, from those of the past ones that are known, by how alike they are.
 
         Where the scores that were seen of it are nowhere near, they decide. With `shared` there is one scale
@@ -122,13 +134,15 @@ class Past:
         """
         if shared:
             return Level(float(self.shifts[0]), 0.0, float(np.log(self.scales[0])), 0.0)
-        weights, logs = weights[known] + 1e-3, _tamed(np.log(self.scales[known]), 0.5)
-        shifts = _tamed(self.shifts[known], float(np.exp(np.median(logs))))
+        weights, logs = weights[known] + 1e-3, _winsorize(np.log(self.scales[known]), 0.5)
+        shifts = _winsorize(self.shifts[known], float(np.exp(np.median(logs))))
         shift, log_scale = np.average(shifts, weights=weights), np.average(logs, weights=weights)
         shift_var = np.average((shifts - shift) ** 2, weights=weights) + np.exp(2 * log_scale)
         log_var = np.average((logs - log_scale) ** 2, weights=weights) + 0.25
-        level = Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
-        return level.moved_to(seen)
+        level = Level(
+            float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var))
+        )
+        return level.recentered(seen)
 
     def best_settings(self, n: int, usable: np.ndarray) -> np.ndarray:
         """The n best settings of each usable task that exist in today's space; -> (k, d)."""
@@ -143,7 +157,7 @@ class Past:
             best.append(rows[np.argsort(-self.z[rows], kind="stable")[:n]])
         return np.concatenate(best)
 
-    def spread_order(self, reach: np.ndarray, first: int | None = None) -> np.ndarray:
+    def farthest_point_order(self, reach: np.ndarray, first: int | None = None) -> np.ndarray:
         """The trials of each task from the most to the least telling; ranks within the task, (N,).
 
         The best trial first, then always the one that lies farthest from those taken, distances in units
@@ -155,7 +169,10 @@ class Past:
         reach, categorical = reach[:, None], self.categorical[:, None]
         for task in range(len(self)):
             rows = np.flatnonzero(self.owner == task)
-            theta, z = np.ascontiguousarray(self.theta[rows].T), self.z[rows]  # (d, n): sums over columns
+            theta, z = (
+                np.ascontiguousarray(self.theta[rows].T),
+                self.z[rows],
+            )  # (d, n): sums over columns
             nearest = np.full(len(rows), np.inf)
             current = int(np.argmax(z)) if len(z) else 0
             for rank in range(len(rows) if first is None else min(first, len(rows))):
@@ -169,7 +186,7 @@ class Past:
         return ranks
 
 
-def _tamed(values: np.ndarray, usual: float) -> np.ndarray:
+def _winsorize(values: np.ndarray, usual: float) -> np.ndarray:
     """The values, none of them farther from the median than three times what is usual; (m,) -> (m,).
 
     One past task with an R² of -400 says nothing of where others are. Usual is the distance of half of them

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._scores import standardize
 
@@ -17,7 +17,7 @@ MIN_GAIN = 0.05  # standard deviations of a task's scores, averaged over the tas
 MAX_TASKS = 200  # that a portfolio is chosen for; of more tasks it would hardly differ
 
 
-def select_portfolio(past: Past, size: int) -> np.ndarray:
+def select_portfolio(past: PastTrials, size: int) -> np.ndarray:
     """Rows of the past's table, best first, at most `size`; -> (k,).
 
     Greedy: always the setting that most raises what each task would reach with the best of those chosen.
@@ -34,10 +34,12 @@ def select_portfolio(past: Past, size: int) -> np.ndarray:
     candidates = np.array(best)
     S = np.array([_expected(past, rows, past.theta[candidates]) for rows in own])
     # An average setting is what a task reaches without advice.
-    return candidates[complement(S, np.zeros(len(tasks)), size, MIN_GAIN)]
+    return candidates[select_greedily(S, np.zeros(len(tasks)), size, MIN_GAIN)]
 
 
-def complement(S: np.ndarray, reached: np.ndarray, size: int, min_gain: float = 0.0) -> list[int]:
+def select_greedily(
+    S: np.ndarray, reached: np.ndarray, size: int, min_gain: float = 0.0
+) -> list[int]:
     """Candidates that most raise what the tasks have reached, each chosen given those before; (m, c), (m,).
 
     After the first, one that raises the mean by less than `min_gain` is not worth a trial.
@@ -54,7 +56,7 @@ def complement(S: np.ndarray, reached: np.ndarray, size: int, min_gain: float = 
     return chosen
 
 
-def _expected(past: Past, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+def _expected(past: PastTrials, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Scores of one task at other tasks' settings; near none of its trials it is its average, 0."""
     d = past.theta.shape[1]
     z, _, _ = standardize(past.z[rows])

@@ -24,7 +24,7 @@ class DataFeatures:
     --------
     >>> from sktransfer import profile
     >>> few, many = profile([[1.0]] * 5, [0, 1, 0, 1, 0]), profile([[1.0]] * 50)
-    >>> DataFeatures.of([few, many, None])(few).tolist()
+    >>> DataFeatures.from_profiles([few, many, None])(few).tolist()
     [0.0, 0.5, 0.5]
     """
 
@@ -32,7 +32,7 @@ class DataFeatures:
         self.low, self.high = low, high
 
     @classmethod
-    def of(cls, profiles: Sequence[Any]) -> DataFeatures:
+    def from_profiles(cls, profiles: Sequence[Any]) -> DataFeatures:
         table = np.array([_raw(each) for each in profiles], dtype=float).reshape(-1, len(NAMES))
         seen = np.isfinite(table)
         low = np.where(seen, table, np.inf).min(axis=0, initial=np.inf)
@@ -52,7 +52,7 @@ class DataFeatures:
         return np.array([self(each) for each in profiles], dtype=float).reshape(-1, len(NAMES))
 
 
-def known(profile: Any) -> str:
+def describe_features(profile: Any) -> str:
     """What a data set is compared by, in words."""
     names = [name for name, value in zip(NAMES, _raw(profile), strict=True) if np.isfinite(value)]
     return f"numbers of {', '.join(names)}" if names else "nothing: it has no profile"

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from sktransfer.surrogates._core.gaussian_process import KERNELS, differences, scaled_distances
-from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
@@ -19,11 +19,13 @@ from sktransfer.utils._torch import eye, tensor
 
 _JITTER = 1e-9
 _DRAW_JITTER = 1e-6  # of the signal variance: what two all but equal points differ by in a draw
-_GROUP = 60_000  # entries of covariance matrices that a training step works on: what fits into the cache
+_GROUP = (
+    60_000  # entries of covariance matrices that a training step works on: what fits into the cache
+)
 _RATE, _STEPS = 0.2, 40  # ends within 0.1 of the best log posterior
 
 
-def padded(past: Past, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def pad_tasks(past: PastTrials, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The kept trials, (N,) bool, of each past task side by side; -> theta, z, real of the notation."""
     rows = [np.flatnonzero(kept & (past.owner == task)) for task in range(len(past))]
     N = max((len(own) for own in rows), default=0)
@@ -33,11 +35,11 @@ def padded(past: Past, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     return theta, z, real
 
 
-def most_telling(past: Past, max_trials: int) -> np.ndarray:
+def select_trials(past: PastTrials, max_trials: int) -> np.ndarray:
     """Which trials a process is made of: at most so many of each task, the best and the farthest apart."""
     if len(past) == 0 or np.bincount(past.owner).max() <= max_trials:
         return np.ones(len(past.z), dtype=bool)
-    return past.spread_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
+    return past.farthest_point_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
 
 
 def fit_tasks(
@@ -142,8 +144,15 @@ class TaskGPs:
 
     def take(self, numbers: np.ndarray) -> TaskGPs:
         """Some of the processes, without the padding that these do not need."""
-        chosen, index = object.__new__(TaskGPs), torch.from_numpy(np.asarray(numbers, dtype=np.int64))
-        chosen._categorical, chosen._kernel, chosen._h = self._categorical, self._kernel, self._h[index]
+        chosen, index = (
+            object.__new__(TaskGPs),
+            torch.from_numpy(np.asarray(numbers, dtype=np.int64)),
+        )
+        chosen._categorical, chosen._kernel, chosen._h = (
+            self._categorical,
+            self._kernel,
+            self._h[index],
+        )
         N = int(self._real[index].sum(1).max()) if len(index) else 0
         chosen._theta, chosen._real = self._theta[index, :N], self._real[index, :N]
         chosen._a, chosen._whiten = self._a[index, :N], self._whiten[index, :N, :N]

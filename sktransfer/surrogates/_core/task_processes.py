@@ -13,13 +13,18 @@ import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs, fit_tasks, most_telling, padded
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.task_gaussian_processes import (
+    TaskGPs,
+    fit_tasks,
+    pad_tasks,
+    select_trials,
+)
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP
 
 
-def discordance(f: np.ndarray, z: np.ndarray) -> np.ndarray:
+def count_discordant_pairs(f: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Ordered pairs of trials that f puts in another order than their scores; (..., n), (n,) -> (...).
 
     Trials of equal scores, of which cross-validation has many, are in no order: they do not count.
@@ -42,39 +47,41 @@ class TaskProcesses(MetaSurrogate):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
 
-    def _relative(self) -> Surrogate:
+    def _make_fallback(self) -> Surrogate:
         return GP(kernel=self.kernel, n_initial=self.n_initial)
 
-    def _set_up(self, past: Past) -> None:
+    def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
         self._made: TaskGPs | None = None
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
-        kept = most_telling(self.past_, self.max_trials)
-        theta, z, real = padded(self.past_, kept)
+        kept = select_trials(self.past_, self.max_trials)
+        theta, z, real = pad_tasks(self.past_, kept)
         h = np.full((len(theta), theta.shape[2] + 2), np.nan)
-        earlier = self._earlier(warm_from)
+        earlier = self._known_hyperparameters(warm_from)
         for task in range(len(theta)):
-            h[task] = earlier.get(_identity(theta[task], z[task], real[task]), np.nan)
+            h[task] = earlier.get(_trials_key(theta[task], z[task], real[task]), np.nan)
         new = np.isnan(h).any(axis=1)
         h[new] = fit_tasks(theta[new], z[new], real[new], self.past_.categorical, self.kernel)
         self.learned_ |= {"h": h, "kept": kept}
 
-    def _earlier(self, warm_from: Surrogate | None) -> dict[bytes, np.ndarray]:
+    def _known_hyperparameters(self, warm_from: Surrogate | None) -> dict[bytes, np.ndarray]:
         """Hyperparameters that are known already, by the trials that they were fitted to."""
         if not isinstance(warm_from, TaskProcesses) or warm_from.kernel != self.kernel:
             return {}
         old = warm_from.learned_
         if "h" not in old or old["h"].shape[1] != self.past_.theta.shape[1] + 2:
             return {}
-        trials = zip(*padded(warm_from.past_, old["kept"]), strict=True)
-        return {_identity(*one): h for one, h in zip(trials, old["h"], strict=True)}
+        trials = zip(*pad_tasks(warm_from.past_, old["kept"]), strict=True)
+        return {_trials_key(*one): h for one, h in zip(trials, old["h"], strict=True)}
 
     @property
     def _processes(self) -> TaskGPs:
         if self._made is None:
-            theta, z, real = padded(self.past_, self.learned_["kept"])
-            self._made = TaskGPs(theta, z, real, self.learned_["h"], self.past_.categorical, self.kernel)
+            theta, z, real = pad_tasks(self.past_, self.learned_["kept"])
+            self._made = TaskGPs(
+                theta, z, real, self.learned_["h"], self.past_.categorical, self.kernel
+            )
         return self._made
 
 
@@ -88,40 +95,40 @@ class TaskEnsemble(TaskProcesses):
 
     # -- the target ----------------------------------------------------------------------------
 
-    def _weigh(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
+    def _compute_weights(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
         """Weights of the past tasks and of the target's own process; (K + 1,)."""
-        raise TypeError(f"{type(self).__name__} must define _weigh.")
+        raise TypeError(f"{type(self).__name__} must define _compute_weights.")
 
-    def _own_variance(self, own: GaussianProcess) -> bool:
+    def _uses_target_variance(self, own: GaussianProcess) -> bool:
         """Whether the target's process alone says how uncertain the sum is."""
         raise TypeError(f"{type(self).__name__} must define _own_variance.")
 
-    def _listened_to(self, own: GaussianProcess) -> np.ndarray:
+    def _nearest_tasks(self, own: GaussianProcess) -> np.ndarray:
         """Numbers of the past tasks that get a weight; (K,)."""
         tasks = self._processes
         if len(tasks) <= self.max_tasks:
             return np.arange(len(tasks))
-        mistakes = discordance(tasks.mean(own.X), own.z)
+        mistakes = count_discordant_pairs(tasks.mean(own.X), own.z)
         return np.sort(np.lexsort((-tasks.sizes, mistakes))[: self.max_tasks])
 
-    def _weighed(self, own: GaussianProcess) -> tuple[np.ndarray, np.ndarray]:
+    def _weighted_tasks(self, own: GaussianProcess) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the past tasks, and the weights, the target's last; (K,), (K + 1,)."""
-        numbers = self._listened_to(own)
-        weights = self._weigh(self._processes.take(numbers), own)
+        numbers = self._nearest_tasks(own)
+        weights = self._compute_weights(self._processes.take(numbers), own)
         return numbers, weights / weights.sum()
 
     def posterior(self, target: EncodedTask) -> Posterior:
         """The weighted sum of the past tasks' processes and of one on the target's trials."""
-        own = self._own(target)
+        own = self._target_gp(target)
         if not self._has_past:
             return own
-        numbers, weights = self._weighed(own)
+        numbers, weights = self._weighted_tasks(own)
         used = weights[:-1] > 0
         belief = Ensemble(
             self._processes.take(numbers[used]),
             own,
             np.append(weights[:-1][used], weights[-1]),
-            own_variance=self._own_variance(own),
+            own_variance=self._uses_target_variance(own),
         )
         ok = np.isfinite(target.z)
         seen = target.z[ok]
@@ -142,9 +149,9 @@ class TaskEnsemble(TaskProcesses):
         """The weight of each past task, as a share of the largest of all weights, the target's included."""
         alike = np.zeros(len(self.past_))
         if self._has_past:
-            numbers, weights = self._weighed(self._own(target))
+            numbers, weights = self._weighted_tasks(self._target_gp(target))
             alike[numbers] = weights[:-1] / weights.max()
-        return self._placed(alike)
+        return self._scatter(alike)
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
         """By how many trials of the target each past task was judged."""
@@ -152,17 +159,17 @@ class TaskEnsemble(TaskProcesses):
             self.past_
         )
         if self._has_past:
-            for number in self._listened_to(self._own(target)):
+            for number in self._nearest_tasks(self._target_gp(target)):
                 words[number] = f"order of the scores of {len(target.z)} trials"
-        return self._placed_words(words)
+        return self._scatter_text(words)
 
-    def _own(self, target: EncodedTask) -> GaussianProcess:
+    def _target_gp(self, target: EncodedTask) -> GaussianProcess:
         own = self.fallback_.posterior(target)
         assert isinstance(own, GaussianProcess)
         return own
 
 
-def _identity(theta: np.ndarray, z: np.ndarray, real: np.ndarray) -> bytes:
+def _trials_key(theta: np.ndarray, z: np.ndarray, real: np.ndarray) -> bytes:
     return theta[real].tobytes() + z[real].tobytes()
 
 
@@ -187,7 +194,9 @@ class Ensemble(Posterior):
         score itself, the belief about a trial that was made already could promise an improvement for ever.
     """
 
-    def __init__(self, tasks: TaskGPs, own: GaussianProcess, weights: np.ndarray, *, own_variance: bool):
+    def __init__(
+        self, tasks: TaskGPs, own: GaussianProcess, weights: np.ndarray, *, own_variance: bool
+    ):
         self._tasks, self._own, self.weights, self._own_variance = tasks, own, weights, own_variance
         self.set_level(own.shift, own.scale)
 
@@ -204,7 +213,10 @@ class Ensemble(Posterior):
         """Mean and variance of the standardized score; (k, d) -> (k,), (k,)."""
         w, own = self.weights[:-1], self.weights[-1]
         own_mean, own_std = self._own.predict(theta)
-        own_mean, own_std = (own_mean - self._own.shift) / self._own.scale, own_std / self._own.scale
+        own_mean, own_std = (
+            (own_mean - self._own.shift) / self._own.scale,
+            own_std / self._own.scale,
+        )
         if self._own_variance:
             return w @ self._tasks.mean(theta) + own * own_mean, own_std**2
         means, variances = self._tasks.moments(theta)

@@ -88,7 +88,9 @@ class Bohamiann(Surrogate):
 
     def check_params(self) -> None:
         if not self.layers or min(self.layers) < 1:
-            raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
+            raise ValueError(
+                f"layers={self.layers!r} must be the numbers of units of one or more layers."
+            )
         for name in ("n_chains", "n_samples", "burn_in", "thin"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
@@ -107,7 +109,7 @@ class Bohamiann(Surrogate):
         if not len(target.z):
             return None
         z, shift, scale = standardize(clip_low_outliers(target.z))
-        inputs = Inputs.of(target.theta, target.categorical)
+        inputs = Inputs.from_codes(target.theta, target.categorical)
         with torch_context():
             kept = self._sample(tensor(inputs(target.theta)), tensor(z))
         return Networks(inputs, kept, shift, scale)

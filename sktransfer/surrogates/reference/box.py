@@ -85,7 +85,7 @@ class Box(GP):
         varied = [np.ptp(task.theta, axis=0) > 0 for task in useful]
         return self.set_state(
             {
-                "best": np.array([_best(task) for task in useful]),
+                "best": np.array([_best_setting(task) for task in useful]),
                 "varied": np.any(varied, axis=0) if varied else np.zeros(0, dtype=bool),
                 "n_tasks": np.array(len(tasks)),
             }
@@ -113,12 +113,17 @@ class Box(GP):
         low, high = np.zeros(len(varied)), np.ones(len(varied))
         low[numbers], high[numbers] = best[:, numbers].min(axis=0), best[:, numbers].max(axis=0)
         center, half = (low + high) / 2, np.maximum(high - low, self.min_width) / 2
-        low, high = _moved_inside(center - half, center + half)
-        categories = {int(c): _known(best[:, c]) for c in np.flatnonzero(varied & target.categorical)}
-        box = Region(low, high, {column: codes for column, codes in categories.items() if len(codes)})
-        return box if self._holds(box, target) else None
+        low, high = _shift_into_unit(center - half, center + half)
+        categories = {
+            int(c): _known_categories(best[:, c])
+            for c in np.flatnonzero(varied & target.categorical)
+        }
+        box = Region(
+            low, high, {column: codes for column, codes in categories.items() if len(codes)}
+        )
+        return box if self._is_restricted(box, target) else None
 
-    def _holds(self, box: Region, target: EncodedTask) -> bool:
+    def _is_restricted(self, box: Region, target: EncodedTask) -> bool:
         """Whether the next trial has to be in the box; the paper's is for ever."""
         if self.n_inside is None or len(target.z) < self.n_inside:
             return True
@@ -127,7 +132,7 @@ class Box(GP):
         return bool(box.contains(target.theta[[np.nanargmax(target.z)]])[0])
 
 
-def _best(task: EncodedTask) -> np.ndarray:
+def _best_setting(task: EncodedTask) -> np.ndarray:
     """Code of the best success, of those that exist in today's space if there are any; (d,)."""
     ok = np.isfinite(task.z)
     known = ok & ~(task.theta[:, task.categorical] < 0).any(axis=1)
@@ -136,12 +141,12 @@ def _best(task: EncodedTask) -> np.ndarray:
     return np.clip(task.theta[rows[np.argmax(task.z[rows])]], np.where(task.categorical, -1, 0), 1)
 
 
-def _known(codes: np.ndarray) -> np.ndarray:
+def _known_categories(codes: np.ndarray) -> np.ndarray:
     """The categories of today's space among these."""
     return np.unique(codes[codes >= 0])
 
 
-def _moved_inside(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _shift_into_unit(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """An interval that sticks out of [0, 1] moved back into it, its width kept."""
     back = np.maximum(-low, 0) - np.maximum(high - 1, 0)
     return np.clip(low + back, 0, 1), np.clip(high + back, 0, 1)

@@ -76,7 +76,9 @@ class DNGO(Surrogate):
 
     def check_params(self) -> None:
         if not self.layers or min(self.layers) < 1:
-            raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
+            raise ValueError(
+                f"layers={self.layers!r} must be the numbers of units of one or more layers."
+            )
         if self.steps < 0:
             raise ValueError(f"steps={self.steps!r} must not be negative.")
 
@@ -90,7 +92,7 @@ class DNGO(Surrogate):
         if not len(target.z):
             return None
         z, shift, scale = standardize(clip_low_outliers(target.z))
-        inputs = Inputs.of(target.theta, target.categorical)
+        inputs = Inputs.from_codes(target.theta, target.categorical)
         x, z_t = tensor(inputs(target.theta)), tensor(z)
         network = Network([inputs.width, *self.layers, 1], np.random.default_rng(self.random_state))
 
@@ -142,4 +144,6 @@ class HeadPosterior(Posterior):
             mean, _, covariance = self._head.moments(phi, phi)
             values, vectors = torch.linalg.eigh(covariance)
             root = (vectors * values.clamp_min(0).sqrt()).numpy()
-        return self.shift + self.scale * (mean.numpy() + rng.standard_normal((n, len(theta))) @ root.T)
+        return self.shift + self.scale * (
+            mean.numpy() + rng.standard_normal((n, len(theta))) @ root.T
+        )

@@ -16,7 +16,7 @@ import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs
-from sktransfer.surrogates._core.task_processes import TaskEnsemble, discordance
+from sktransfer.surrogates._core.task_processes import TaskEnsemble, count_discordant_pairs
 
 MIN_TRIALS = 3  # of the target, before the past tasks are told apart
 LAST_TRIALS = 60  # of the target, that they are told apart by: the cost is O(n^4)
@@ -88,11 +88,11 @@ class RGPE(TaskEnsemble):
         if not self.n_samples >= 1:
             raise ValueError(f"n_samples={self.n_samples!r} must be at least 1.")
 
-    def _own_variance(self, own: GaussianProcess) -> bool:
+    def _uses_target_variance(self, own: GaussianProcess) -> bool:
         # The average of many tasks is so sure of itself that it would make its first trial three times.
         return len(own.z) < MIN_TRIALS
 
-    def _weigh(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
+    def _compute_weights(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
         if len(own.z) < MIN_TRIALS:
             return np.append(np.ones(len(tasks)), 0.0)
         if len(own.z) > LAST_TRIALS:
@@ -100,12 +100,12 @@ class RGPE(TaskEnsemble):
             own = GaussianProcess(X, z, own.h, own.categorical, kernel=own.kernel)
         rng = np.random.default_rng(self.random_state)
         draws = tasks.sample(own.X, self.n_samples, rng)
-        losses = [discordance(f, own.z) for f in draws]
-        left_out = without_each(own).sample(own.X, self.n_samples, rng)
-        return best_shares(np.array([*losses, left_out_loss(left_out, own.z)]))
+        losses = [count_discordant_pairs(f, own.z) for f in draws]
+        left_out = leave_one_out_gps(own).sample(own.X, self.n_samples, rng)
+        return ranking_weights(np.array([*losses, leave_one_out_loss(left_out, own.z)]))
 
 
-def without_each(own: GaussianProcess) -> TaskGPs:
+def leave_one_out_gps(own: GaussianProcess) -> TaskGPs:
     """The target's process without each of its trials in turn; n of them."""
     n = len(own.z)
     real = ~np.eye(n, dtype=bool)
@@ -113,14 +113,14 @@ def without_each(own: GaussianProcess) -> TaskGPs:
     return TaskGPs(theta, z, real, np.repeat(own.h[None], n, axis=0), own.categorical, own.kernel)
 
 
-def left_out_loss(draws: np.ndarray, z: np.ndarray) -> np.ndarray:
+def leave_one_out_loss(draws: np.ndarray, z: np.ndarray) -> np.ndarray:
     """Loss of the target's process, from draws of the n that lack a trial each; (n, S, n), (n,) -> (S,)."""
     at_left_out = np.einsum("jsj->js", draws)[:, :, None]  # f_-j(theta_j)
     wrong = (at_left_out < draws) != (z[:, None] < z)[:, None, :]
     return (wrong & (z[:, None] != z)[:, None, :]).sum(axis=(0, 2))
 
 
-def best_shares(losses: np.ndarray) -> np.ndarray:
+def ranking_weights(losses: np.ndarray) -> np.ndarray:
     """Share of draws in which each process is best, the target's last; (K + 1, S) -> (K + 1,).
 
     Ties go to the target's process if it is among the best, otherwise they are shared.

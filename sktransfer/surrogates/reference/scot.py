@@ -21,20 +21,24 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from sktransfer.surrogates._core.conditioning import Conditioned
-from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess, fit_hyperparameters
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.gaussian_process import (
+    KERNELS,
+    GaussianProcess,
+    fit_hyperparameters,
+)
 from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.model_averaging import Alone, weigh
-from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, known
+from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._scores import impute_failures
 from sktransfer.utils._torch import torch_context
 
-_TRAINED_ON = 150  # trials that the hyperparameters are learned from
-_LEAST_NOISE = 1e-4  # variance of a latent score: two trials may be all but the same
-_MISFIT = 0.1  # least variance of a task's scores about the latent ones, both standardized
+_N_TRAINING_TRIALS = 150  # trials that the hyperparameters are learned from
+_MIN_NOISE = 1e-4  # variance of a latent score: two trials may be all but the same
+_MIN_MISFIT = 0.1  # least variance of a task's scores about the latent ones, both standardized
 
 
 class SCoT(MetaSurrogate):
@@ -106,25 +110,29 @@ class SCoT(MetaSurrogate):
         if not self.C > 0:
             raise ValueError(f"C={self.C!r} must be positive.")
 
-    def _set_up(self, past: Past) -> None:
+    def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._kept: tuple[np.ndarray, np.ndarray, _Before] | None = None
+        self._kept: tuple[np.ndarray, np.ndarray, _PastRanks] | None = None
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         """Data features, and hyperparameters of the process from the ranks of some tasks."""
         profiles = [task.profile for task in tasks]
-        scale = DataFeatures.of(profiles)
+        scale = DataFeatures.from_profiles(profiles)
         self.learned_ = {"low": scale.low, "high": scale.high, "features": scale.table(profiles)}
-        self.learned_["basis"] = np.array([known(each) for each in profiles], dtype=str)
-        self.learned_["places"] = np.concatenate([_places(task.z) for task in tasks])
+        self.learned_["basis"] = np.array([describe_features(each) for each in profiles], dtype=str)
+        self.learned_["places"] = np.concatenate([_ranks(task.z) for task in tasks])
         order = np.random.default_rng(self.random_state).permutation(len(tasks))
-        rows = self._first(order, _TRAINED_ON)
+        rows = self._first(order, _N_TRAINING_TRIALS)
         trials = self._past_trials(rows)
         d = trials.X.shape[1]
         h = fit_hyperparameters(
-            trials.X, self._rank(trials), self._categorical, kernel=self.kernel, priors=default_priors(d)
+            trials.X,
+            self._rank(trials),
+            self._categorical,
+            kernel=self.kernel,
+            priors=default_priors(d),
         )
-        h[-1] = max(h[-1], np.log(_LEAST_NOISE))
+        h[-1] = max(h[-1], np.log(_MIN_NOISE))
         self.learned_["h"] = h
 
     @property
@@ -149,7 +157,11 @@ class SCoT(MetaSurrogate):
 
         with torch_context():
             found = minimize(
-                loss, np.zeros(Phi.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": self.max_iter}
+                loss,
+                np.zeros(Phi.shape[1]),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": self.max_iter},
             )
             s = Phi @ found.x
         means = np.bincount(trials.owner, s) / np.maximum(np.bincount(trials.owner), 1)
@@ -165,7 +177,9 @@ class SCoT(MetaSurrogate):
         inputs = self.inputs_(X[:, :d])
         n_numbers = int((~self.past_.categorical).sum())
         length = np.repeat([0.5, np.sqrt(0.5)], [n_numbers, inputs.shape[1] - n_numbers])
-        columns = np.hstack([inputs * length, X[:, d:]]) / default_priors(X.shape[1]).lengthscale.median
+        columns = (
+            np.hstack([inputs * length, X[:, d:]]) / default_priors(X.shape[1]).lengthscale.median
+        )
         rng = np.random.default_rng(self.random_state)
         waves = rng.standard_normal((columns.shape[1], self.n_features))
         phase = rng.uniform(0, 2 * np.pi, self.n_features)
@@ -189,12 +203,12 @@ class SCoT(MetaSurrogate):
             return self.fallback_.posterior(target)
         past, x = self.past_, self._target_features(target)
         before = self._before(x)
-        level = past.level(self._alike(x), np.ones(len(past), dtype=bool), target.z)
+        level = past.level(self._similarity_to(x), np.ones(len(past), dtype=bool), target.z)
         y = impute_failures(target.z)
-        fair = Conditioned(before, target.theta, y, level)
+        fair = ConditionedPosterior(before, target.theta, y, level)
         if not len(y):
             return fair
-        trials = before.trials.and_one_more(_beside(target.theta, x), _places(target.z))
+        trials = before.trials.with_task(_append_features(target.theta, x), _ranks(target.z))
         s = self._rank(trials)
         last = s[-len(y) :]
         # The order says nothing of the scale: the deviation is that of the target's scores so far, and the
@@ -215,10 +229,10 @@ class SCoT(MetaSurrogate):
             return belief
         alone = self.fallback_.posterior(target)
         # How probable the scores were by the past's ranks alone: the ranks above have seen them.
-        other = Conditioned(Alone(alone), target.theta, y, level)
-        return weigh(belief, alone, fair.log_evidence - other.log_evidence)
+        other = ConditionedPosterior(GPPrior(alone), target.theta, y, level)
+        return average_posteriors(belief, alone, fair.log_evidence - other.log_evidence)
 
-    def _before(self, x: np.ndarray) -> _Before:
+    def _before(self, x: np.ndarray) -> _PastRanks:
         """The process on the past's ranks alone; the last one is kept: it is the same at the next trial."""
         order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
         rows = self._first(order, self.max_trials)
@@ -226,34 +240,38 @@ class SCoT(MetaSurrogate):
         if kept is None or not (np.array_equal(kept[0], rows) and np.array_equal(kept[1], x)):
             trials = self._past_trials(rows)
             s = self._rank(trials)
-            gp = GaussianProcess(trials.X, s, self.learned_["h"], self._categorical, kernel=self.kernel)
-            misfit = max(float(np.mean((self.past_.z[rows] - s) ** 2)), _MISFIT)
-            kept = self._kept = (rows, x, _Before(gp, x, misfit, trials))
+            gp = GaussianProcess(
+                trials.X, s, self.learned_["h"], self._categorical, kernel=self.kernel
+            )
+            misfit = max(float(np.mean((self.past_.z[rows] - s) ** 2)), _MIN_MISFIT)
+            kept = self._kept = (rows, x, _PastRanks(gp, x, misfit, trials))
         return kept[2]
 
     def _target_features(self, target: EncodedTask) -> np.ndarray:
         return DataFeatures(self.learned_["low"], self.learned_["high"])(target.profile)
 
-    def _alike(self, x: np.ndarray) -> np.ndarray:
+    def _similarity_to(self, x: np.ndarray) -> np.ndarray:
         lengths = np.exp(self.learned_["h"][-2 - len(NAMES) : -2])
         return np.exp(-0.5 * (((self.learned_["features"] - x) / lengths) ** 2).sum(axis=1))
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """exp(-r² / 2) of the data features, in the lengthscales of the process."""
         if not self._has_past:
-            return self._placed(np.empty(0))
-        return self._placed(self._alike(self._target_features(target)))
+            return self._scatter(np.empty(0))
+        return self._scatter(self._similarity_to(self._target_features(target)))
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each task was compared by, and how many of its trials were ranked."""
         if not self._has_past:
-            return self._placed_words([])
+            return self._scatter_text([])
         words = list(self.learned_["basis"])
         if target.profile is None:
-            words = [f"{known(None)} (of these data)"] * len(words)
+            words = [f"{describe_features(None)} (of these data)"] * len(words)
         x = self._target_features(target)
         order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
-        return self._placed_words(self.past_.with_room(words, self._first(order, self.max_trials)))
+        return self._scatter_text(
+            self.past_.describe_usage(words, self._first(order, self.max_trials))
+        )
 
 
 class _Trials:
@@ -263,7 +281,7 @@ class _Trials:
     def __init__(self, X: np.ndarray, places: np.ndarray, owner: np.ndarray):
         self.X, self.places, self.owner = X, places, owner
 
-    def and_one_more(self, X: np.ndarray, places: np.ndarray) -> _Trials:
+    def with_task(self, X: np.ndarray, places: np.ndarray) -> _Trials:
         """With those of another task behind them."""
         owner = np.append(self.owner, np.full(len(places), self.owner.max(initial=-1) + 1))
         return _Trials(np.vstack([self.X, X]), np.append(self.places, places), owner)
@@ -279,19 +297,25 @@ class _Trials:
         return np.concatenate(better), np.concatenate(worse)
 
 
-def _places(z: np.ndarray) -> np.ndarray:
+def _ranks(z: np.ndarray) -> np.ndarray:
     """From the worst score, 0, upwards; ties share a place, and all failures are tied below the rest."""
-    return np.unique(np.nan_to_num(z, nan=-np.inf, neginf=-np.inf), return_inverse=True)[1].reshape(-1)
+    return np.unique(np.nan_to_num(z, nan=-np.inf, neginf=-np.inf), return_inverse=True)[1].reshape(
+        -1
+    )
 
 
-class _Before:
+class _PastRanks:
     """The process on the past's ranks, at the target's data: a prior of its standardized scores."""
 
     def __init__(self, gp: GaussianProcess, x: np.ndarray, noise: float, trials: _Trials):
         self._gp, self._x, self.noise, self.trials = gp, x, noise, trials
 
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._gp.moments(_beside(theta, self._x), _beside(anchors, self._x))
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._gp.moments(
+            _append_features(theta, self._x), _append_features(anchors, self._x)
+        )
 
 
 class _Ranked(Posterior):
@@ -301,12 +325,12 @@ class _Ranked(Posterior):
         self._gp, self._x = gp, x
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._gp.predict(_beside(theta, self._x))
+        return self._gp.predict(_append_features(theta, self._x))
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        return self._gp.sample(_beside(theta, self._x), n, rng)
+        return self._gp.sample(_append_features(theta, self._x), n, rng)
 
 
-def _beside(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _append_features(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Each configuration with the task's data features; (n, d), (3,) -> (n, d + 3)."""
     return np.hstack([theta, np.repeat(x[None], len(theta), axis=0)])

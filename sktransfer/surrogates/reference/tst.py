@@ -16,7 +16,7 @@ import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs
-from sktransfer.surrogates._core.task_processes import TaskEnsemble, discordance
+from sktransfer.surrogates._core.task_processes import TaskEnsemble, count_discordant_pairs
 
 
 class TST(TaskEnsemble):
@@ -79,13 +79,13 @@ class TST(TaskEnsemble):
         if not self.bandwidth > 0:
             raise ValueError(f"bandwidth={self.bandwidth!r} must be above 0.")
 
-    def _own_variance(self, own: GaussianProcess) -> bool:
+    def _uses_target_variance(self, own: GaussianProcess) -> bool:
         return True
 
-    def _weigh(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
+    def _compute_weights(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
         z = own.z
         pairs = (z[:, None] != z).sum()
-        delta = discordance(tasks.mean(own.X), z) / max(pairs, 1)
+        delta = count_discordant_pairs(tasks.mean(own.X), z) / max(pairs, 1)
         if len(z) > 1 and not pairs:
             delta[:] = 0.5  # the target knows no differences, the past does
         return epanechnikov(np.append(delta, 0.0) / self.bandwidth)

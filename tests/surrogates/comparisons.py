@@ -7,7 +7,7 @@ last bit to some 1e-5; a state that came back incomplete, or a belief that remem
 import numpy as np
 
 
-def assert_same_belief(ours, theirs):
+def assert_same_prediction(ours, theirs):
     """Predictions (mean, std), or similarities, are alike but for rounding."""
     np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4)
 

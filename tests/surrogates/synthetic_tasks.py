@@ -41,7 +41,9 @@ def past_tasks(n=10, trials=20, sign=1.0, shuffled=False, profiles=True):
 
 def target(trials=0, seed=50):
     theta = np.random.default_rng(seed).random((trials, 2))
-    return EncodedTask(theta, score(theta), NUMBERS, data(seed), metrics={"fit_time": 1 + 10 * theta[:, 1]})
+    return EncodedTask(
+        theta, score(theta), NUMBERS, data(seed), metrics={"fit_time": 1 + 10 * theta[:, 1]}
+    )
 
 
 def search(surrogate, tasks, n, seed=0):
@@ -54,6 +56,8 @@ def search(surrogate, tasks, n, seed=0):
     best = []
     for _ in range(n):
         [params] = optimizer.ask()
-        optimizer.tell(params, float(score(np.array([params["a"], params["b"]]))), cost=1 + 10 * params["b"])
+        optimizer.tell(
+            params, float(score(np.array([params["a"], params["b"]]))), cost=1 + 10 * params["b"]
+        )
         best.append(optimizer.to_task().best.score)
     return np.array(best)
