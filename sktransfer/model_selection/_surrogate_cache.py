@@ -17,7 +17,7 @@ from sktransfer.surrogates import Surrogate
 from sktransfer.task import Task
 from sktransfer.utils._threads import numeric_context
 
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 """To be raised when a surrogate's state, or how it is trained, changes: cached models are then not found."""
 
 

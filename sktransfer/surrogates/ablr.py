@@ -31,12 +31,13 @@ from sktransfer.surrogates._core.contexts import (
     find_vector,
     most_probable_context,
 )
+from sktransfer.surrogates._core.defaults import WARM_SHARE
 from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.linear_regression import LinearRegression, feature_correlations
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import average_by_evidence
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates._core.training import task_batches, train
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 from sktransfer.utils._networks import Network, forward
@@ -52,12 +53,11 @@ CONTEXT_RATE = (
 )
 FIRST_DEVIATION = 0.05  # heads begin alike, so that what a context can explain is not left to them
 PRECISION_RATE = 0.05  # of alpha and beta, one each for a task, which few steps see
-WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
 MAX_CONTEXTS = 100  # past contexts that a target's is looked for among
 N_REFERENCE = 20  # past settings at which two tasks are compared
 
 
-class ABLR(MetaSurrogate):
+class ABLR(TransferSurrogate):
     """A Bayesian linear regression for each task, on features that a network learns from all of them.
 
     Needs trials of past tasks; profiles only for an `encoder`. Training is linear in the past: each of
@@ -107,7 +107,6 @@ class ABLR(MetaSurrogate):
     True
     """
 
-    encoder_: Any  # what reads or holds the contexts; None without contexts
     fallback_: GP
 
     def __init__(
@@ -215,7 +214,7 @@ class ABLR(MetaSurrogate):
             "contexts": contexts.vectors(),
             "data": np.array([data_key(task.profile) or "" for task in tasks], dtype=str),
             "basis": contexts.basis(),
-        } | contexts.get_state()
+        } | self._encoder_state()
 
     def _features(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Phi, and Phi v_0; (..., inputs) -> (..., D), (...)."""
@@ -248,7 +247,7 @@ class ABLR(MetaSurrogate):
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """Belief about the target: its own head, conditioned on its trials."""
         if not self._has_past:
-            return None if len(target.z) < self.n_initial else self.fallback_.posterior(target)
+            return self._posterior_without_past(target)
         y = impute_failures(target.z)
         c = self._context_of(target, y)
         level = self._level(c, target.z)
@@ -289,6 +288,7 @@ class ABLR(MetaSurrogate):
         if given is not None or not known.shape[1]:
             return known[0] if given is None else given
         average = known.mean(axis=0)
+        assert self.encoder_ is not None
         if not self.encoder_.needs_trials:
             if (inputs := self.encoder_.read(target.profile)) is None:
                 return average
@@ -350,14 +350,6 @@ class ABLR(MetaSurrogate):
         by_data = {str(key): vectors[data == key].mean(axis=0) for key in data if key}
         by_id = zip(self.past_.ids.tolist(), vectors, strict=True)
         return by_data | {name: vector for name, vector in by_id if name}
-
-    def set_state(self, state: dict[str, np.ndarray]) -> ABLR:
-        super().set_state(state)
-        self.encoder_ = self._make_encoder()
-        if self.encoder_ is not None and self._has_past:
-            own = [name for name in self.learned_ if name.startswith("encoder.")]
-            self.encoder_.set_state({n.removeprefix("encoder."): self.learned_[n] for n in own})
-        return self
 
 
 class _HeadPrior:

@@ -32,6 +32,7 @@ import numpy as np
 import torch
 
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.defaults import JOINT_JITTER, WARM_SHARE
 from sktransfer.surrogates._core.gaussian_process import (
     KERNELS,
     LogNormal,
@@ -39,24 +40,22 @@ from sktransfer.surrogates._core.gaussian_process import (
     log_likelihood,
     scaled_distances,
 )
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
 from sktransfer.surrogates._core.neighbor_kernel import neighbor_covariance
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
 from sktransfer.surrogates._core.training import train
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._torch import eye, tensor, torch_context
 
-_JITTER = 1e-6
-_WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
 _BATCH_TASKS = 20  # that a training step compares, with "sqe"
 NOISE, TASK_LENGTHSCALE = LogNormal(0.05, 1.5), LogNormal(0.5, 1.0)
 
 
-class CommonSurface(MetaSurrogate):
+class CommonSurface(TransferSurrogate):
     """One Gaussian process on the standardized scores of all tasks.
 
     Needs trials of past tasks; of their data only the numbers of rows, columns and classes, and tasks of
@@ -207,7 +206,7 @@ class CommonSurface(MetaSurrogate):
             self.trained_["features"] = tensor(np.full(len(NAMES), np.log(TASK_LENGTHSCALE.median)))
         for weight in self.trained_.values():
             weight.requires_grad_(True)
-        steps = round(self.steps * _WARM_SHARE) if self._start_from(warm_from) else self.steps
+        steps = round(self.steps * WARM_SHARE) if self._start_from(warm_from) else self.steps
         rng = np.random.default_rng(self.random_state)
         train(lambda: self._loss(rng), [(list(self.trained_.values()), 0.05)], steps)
         if len(self.past_.z) > self.max_trials:
@@ -220,7 +219,7 @@ class CommonSurface(MetaSurrogate):
         rows = self._batch(rng)
         theta, owner = tensor(past.theta[rows]), past.owner[rows]
         K = self._gram(theta, theta, self._between(owner, owner))
-        noise = torch.exp(own["noise"]) + _JITTER
+        noise = torch.exp(own["noise"]) + JOINT_JITTER
         value = -log_likelihood(K + noise * eye(len(rows)), tensor(past.z[rows]))
         priors = default_priors(past.theta.shape[1])
         log_prior = (
@@ -289,16 +288,10 @@ class CommonSurface(MetaSurrogate):
             kept = self._kept = (rows, alike, _Surface(self, rows, alike))
         return kept[2]
 
-    def _conditioning_rows(self, alike: np.ndarray) -> np.ndarray:
-        """Trials that the process is conditioned on: those of tasks that are alike at all, or of these the
-        most telling ones, the more the more alike a task is."""
-        owner = self.past_.owner
-        rows = np.flatnonzero(alike[owner] > 0)
-        if len(rows) <= self.max_trials:
-            return rows
-        # Trial number r of task i comes when the task's share, its squared likeness, has grown to r + 1.
-        turn = (self.learned_["order"][rows] + 1) / np.maximum(alike[owner[rows]] ** 2, 1e-6)
-        return np.sort(rows[np.argsort(turn, kind="stable")[: self.max_trials]])
+    def _conditioning_rows(self, similarity: np.ndarray) -> np.ndarray:
+        return self.past_.representative_trials(
+            similarity, similarity > 0, self.max_trials, self.learned_.get("order")
+        )
 
     def _similarity_to(self, target: EncodedTask) -> np.ndarray:
         """Prior correlation of the target's and each task's values of one setting; -> (m,)."""
@@ -322,7 +315,7 @@ class CommonSurface(MetaSurrogate):
             return self._scatter_text([])
         words = list(self.learned_["basis"])
         if target.profile is None:
-            words = [f"{describe_features(None)} (of these data)"] * len(words)
+            words = [f"{describe_features(None)} (target)"] * len(words)
         return self._scatter_text(
             self.past_.describe_usage(words, self._conditioning_rows(self._similarity_to(target)))
         )
@@ -340,7 +333,7 @@ class _Surface:
         self._similarity_to: list = [0.0, 1.0] if model.kernel == "mkl" else [tensor(alike[owner])]
         with torch_context():
             K = model._gram(self._theta, self._theta, model._between(owner, owner))
-            self._L = torch.linalg.cholesky(K + (self.noise + _JITTER) * eye(len(rows)))
+            self._L = torch.linalg.cholesky(K + (self.noise + JOINT_JITTER) * eye(len(rows)))
             self._a = torch.cholesky_solve(tensor(past.z[rows])[:, None], self._L)[:, 0]
         self._anchors: tuple[np.ndarray, torch.Tensor] | None = None
 

@@ -12,7 +12,7 @@ units. The paper minimizes; here everything is maximized, and less time is more.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,9 +20,9 @@ import torch
 from scipy.special import ndtr
 
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import average_posteriors
 from sktransfer.surrogates._core.training import train
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import fit_gaussian_process
 from sktransfer.utils._networks import Activation, Network, forward
@@ -36,7 +36,7 @@ _MIN_TRIALS_FOR_SCALE = (
 _MIN_STD = 0.01
 
 
-class CopulaGP(MetaSurrogate):
+class CopulaGP(TransferSurrogate):
     """Gaussian copula process: a Gaussian process on what the past's prior leaves unexplained (CGP).
 
     The first `n_thompson` trials are drawn: the best of one draw z ~ N(mu_w(x), sigma_w(x)²) for each of a
@@ -128,7 +128,11 @@ class CopulaGP(MetaSurrogate):
             self.objective.split("+") if isinstance(self.objective, str) else list(self.objective)
         )
 
-    def _scores(self, task: EncodedTask) -> np.ndarray:
+    @property
+    def _score_transform(self) -> Callable[[EncodedTask], np.ndarray]:
+        return self._normal_scores
+
+    def _normal_scores(self, task: EncodedTask) -> np.ndarray:
         """The objective of a task's trials on the normal scale; (n,)."""
         made = normal_scores if self.transform == "copula" else _standard
         columns = []
@@ -209,7 +213,7 @@ class CopulaGP(MetaSurrogate):
         if not self._has_past and self._names == ["score"]:
             return self.fallback_.posterior(target)
         self._warn_if_unmeasured(target)
-        z = self._scores(target)
+        z = self._normal_scores(target)
         if not self._has_past:
             return _NormalScale(self._plain_gp(target, z), target, z)
         belief = self._transfer_posterior(target, z)

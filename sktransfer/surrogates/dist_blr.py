@@ -18,7 +18,7 @@ import torch
 from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
 from sktransfer.surrogates._core.linear_regression import LinearRegression, feature_correlations
-from sktransfer.surrogates._core.network_inputs import Inputs
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates.base import EncodedTask, SearchHints
 from sktransfer.utils._networks import Network, forward
 from sktransfer.utils._threads import single_threaded
@@ -83,19 +83,19 @@ class DistBLR(JointSurrogate):
         self.random_state = random_state
 
     def _setup(self, psi: np.ndarray, rng: np.random.Generator) -> None:
-        network = Network([self._inputs.width + psi.shape[1], *self.layers], rng)
+        network = Network([self.inputs_.width + psi.shape[1], *self.layers], rng)
         self.trained_ = {f"w{number:02}": weight for number, weight in enumerate(network.weights)}
         for name, prior in (("noise", NOISE), ("alpha", ALPHA)):
             self.trained_[name] = tensor(np.array(np.log(prior.median))).requires_grad_(True)
 
-    def _prepare(self) -> None:
-        self._inputs = Inputs.from_codes(self.past_.theta, self.past_.categorical)
+    def _set_up(self, past: PastTrials) -> None:
+        super()._set_up(past)
         self._solved: LinearRegression | None = None
 
     def _features(self, theta: torch.Tensor, psi: torch.Tensor) -> torch.Tensor:
         """(n, d), (n, q) -> (n, D)."""
         weights = [self.trained_[name] for name in sorted(self.trained_) if name.startswith("w")]
-        x = torch.cat([tensor(self._inputs(theta.numpy())), psi], dim=1)
+        x = torch.cat([tensor(self.inputs_(theta.numpy())), psi], dim=1)
         return forward(x, weights, activate_last=True)
 
     def _regression(
@@ -127,9 +127,9 @@ class DistBLR(JointSurrogate):
     def _prior(self, psi: np.ndarray) -> _PastPrior:
         past = self.past_
         if self._solved is None:
-            rows = np.flatnonzero(self.readable_[past.owner])
+            rows = np.flatnonzero(self.learned_["readable"][past.owner])
             with single_threaded:
-                vectors = tensor(self.psi_[past.owner[rows]])
+                vectors = tensor(self.learned_["psi"][past.owner[rows]])
                 self._solved = self._regression(
                     tensor(past.theta[rows]), tensor(past.z[rows]), vectors
                 )
@@ -142,7 +142,7 @@ class DistBLR(JointSurrogate):
         theta = self.past_.theta
         theta = tensor(theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)])
         with single_threaded:
-            vectors = tensor(np.vstack([psi, self.psi_]))
+            vectors = tensor(np.vstack([psi, self.learned_["psi"]]))
             k, m = len(theta), len(vectors)
             Y = self._features(theta.repeat(m, 1), vectors.repeat_interleave(k, dim=0)).reshape(
                 m, k, -1
@@ -154,7 +154,9 @@ class DistBLR(JointSurrogate):
         hints = super().hints(target)
         if len(target.z) or not self._has_past:
             return hints
-        return replace(hints, restrict_to=self.past_.best_settings(self.n_settings, self.readable_))
+        return replace(
+            hints, restrict_to=self.past_.best_settings(self.n_settings, self.learned_["readable"])
+        )
 
 
 class _PastPrior:

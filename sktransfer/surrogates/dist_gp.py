@@ -9,11 +9,13 @@ both Matérn-3/2 with a lengthscale per column; k_p in [0, 1] is the similarity 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from sktransfer.surrogates._core.defaults import JOINT_JITTER
 from sktransfer.surrogates._core.gaussian_process import (
     KERNELS,
     LogNormal,
@@ -22,12 +24,11 @@ from sktransfer.surrogates._core.gaussian_process import (
     scaled_distances,
 )
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
-from sktransfer.surrogates.base import EncodedTask
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates.base import EncodedTask, Surrogate
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
 from sktransfer.utils._torch import eye, tensor
-
-_JITTER = 1e-6
 
 
 class DistGP(JointSurrogate):
@@ -141,7 +142,7 @@ class DistGP(JointSurrogate):
         # (n, m) indicators: the gradient of a product is quicker than that of a gather
         tasks = eye(len(psi))[torch.from_numpy(owner)]
         C = self._config_kernel(theta, theta) * (tasks @ self._task_kernel(psi, psi) @ tasks.T)
-        noise = torch.exp(self.trained_["noise"]) + _JITTER
+        noise = torch.exp(self.trained_["noise"]) + JOINT_JITTER
         K = torch.exp(self.trained_["signal"]) * C + noise * eye(len(z))
         return -log_likelihood(K, z - self.trained_["mean"])
 
@@ -158,31 +159,17 @@ class DistGP(JointSurrogate):
 
     # -- the target ----------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
-        self._order: np.ndarray | None = None
+    def _set_up(self, past: PastTrials) -> None:
+        super()._set_up(past)
         self._factor: tuple[np.ndarray, torch.Tensor] | None = (
-            None  # of the last trials conditioned on
+            None  # of the last rows conditioned on
         )
 
-    def get_state(self) -> dict[str, np.ndarray]:
-        arrays = super().get_state()
-        if len(self.past_.z) > self.max_trials and self._has_past:
-            arrays["order"] = (
-                self._telling_order()
-            )  # it takes a while, and does not depend on the target
-        return arrays
-
-    def set_state(self, state: dict[str, np.ndarray]) -> DistGP:
-        super().set_state(state)
-        self._order = state.get("order")
-        return self
-
-    def _telling_order(self) -> np.ndarray:
-        if self._order is None:
-            self._order = self.past_.farthest_point_order(
-                np.exp(self.trained_["theta"].detach().numpy())
-            )
-        return self._order
+    def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
+        super()._train(tasks, warm_from)
+        if len(self.past_.z) > self.max_trials:
+            lengths = np.exp(self.trained_["theta"].detach().numpy())
+            self.learned_["order"] = self.past_.farthest_point_order(lengths)
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by, and how many of its trials there was room for."""
@@ -194,7 +181,7 @@ class DistGP(JointSurrogate):
 
     def _similarity_to(self, psi: np.ndarray) -> np.ndarray:
         with torch.no_grad(), single_threaded:
-            return self._task_kernel(tensor(psi[None]), tensor(self.psi_))[0].numpy()
+            return self._task_kernel(tensor(psi[None]), tensor(self.learned_["psi"]))[0].numpy()
 
     def _prior(self, psi: np.ndarray) -> _PastPrior:
         return _PastPrior(self, self._similarity_to(psi))
@@ -203,29 +190,20 @@ class DistGP(JointSurrogate):
         """The Cholesky factor of the covariance of some past trials, which is the same for every target."""
         if self._factor is None or not np.array_equal(self._factor[0], rows):
             tasks, owner = np.unique(self.past_.owner[rows], return_inverse=True)
-            theta, psi = tensor(self.past_.theta[rows]), tensor(self.psi_[tasks])
+            theta, psi = tensor(self.past_.theta[rows]), tensor(self.learned_["psi"][tasks])
             between = self._task_kernel(psi, psi)[owner][:, owner]
             K = torch.exp(self.trained_["signal"]) * self._config_kernel(theta, theta) * between
-            noise = torch.exp(self.trained_["noise"]) + _JITTER
+            noise = torch.exp(self.trained_["noise"]) + JOINT_JITTER
             self._factor = rows, torch.linalg.cholesky(K + noise * eye(len(rows)))
         return self._factor[1]
 
-    def _conditioning_rows(self, alike: np.ndarray) -> np.ndarray:
-        """Trials the GP is conditioned on: all, or the most telling ones of the most similar tasks.
-
-        A task's share of the room is in proportion to its squared similarity, for that is how much of the
-        target's variance it can explain; within a task see `PastTrials.farthest_point_order`. While a target's vector is
-        still looked for, all tasks count alike: every vector is then tried on the same trials.
-        """
+    def _conditioning_rows(self, similarity: np.ndarray) -> np.ndarray:
+        # While the target's vector is searched for, each vector is tried on the same trials.
         if self.encoder_.needs_trials:
-            alike = np.ones(len(alike))
-        past = self.past_
-        rows = np.flatnonzero(self.readable_[past.owner])
-        if len(rows) <= self.max_trials:
-            return rows
-        # Trial number r of task i comes when the task's share has grown to r + 1.
-        turn = (self._telling_order()[rows] + 1) / np.maximum(alike[past.owner[rows]] ** 2, 1e-6)
-        return np.sort(rows[np.argsort(turn, kind="stable")[: self.max_trials]])
+            similarity = np.ones(len(similarity))
+        return self.past_.representative_trials(
+            similarity, self.learned_["readable"], self.max_trials, self.learned_.get("order")
+        )
 
 
 class _PastPrior:

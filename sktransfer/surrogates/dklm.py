@@ -33,11 +33,11 @@ from sktransfer.surrogates._core.deep_kernel import (
     prior_moments,
 )
 from sktransfer.surrogates._core.gaussian_process import LogNormal, Priors, log_likelihood
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import average_posteriors
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.portfolio import select_portfolio
 from sktransfer.surrogates._core.training import train
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._networks import Network
@@ -48,7 +48,7 @@ PRIORS = Priors(LogNormal(1.0, 1.0), LogNormal(1.0, 1.0), LogNormal(1e-2, 1.5)) 
 WARM_SHARE = 0.4  # of the steps, where training goes on from earlier weights
 
 
-class DKLM(MetaSurrogate):
+class DKLM(TransferSurrogate):
     """Deep-kernel Gaussian process with landmark features, meta-trained on the past tasks.
 
     The kernel is Matern-5/2 on the output of a network, which takes the configuration and a description
@@ -159,10 +159,10 @@ class DKLM(MetaSurrogate):
 
     @property
     def fallback_name(self) -> str:  # type: ignore[override]
-        return MetaSurrogate.fallback_name if self.meta else ""
+        return TransferSurrogate.fallback_name if self.meta else ""
 
     @property
-    def _scores(self) -> str:
+    def _score_transform(self) -> str:
         return self.scores
 
     @property

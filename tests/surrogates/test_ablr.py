@@ -240,7 +240,7 @@ def test_equal_failed_and_mixed_scores(kind):
         assert surrogate.similarity(target(3)).shape == (5,)
         assert (
             surrogate.similarity_basis(target(3))[2]
-            == "none of its trials succeeded with what is fixed today"
+            == "no successful trial with the parameters that are fixed now"
         )
     own = target(5)
     for z in (own.z, np.full(5, 0.5), np.array([np.nan, *own.z[1:]]), np.full(5, np.nan)):

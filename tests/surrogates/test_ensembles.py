@@ -197,7 +197,7 @@ def test_a_task_of_failures_keeps_its_place(surrogate):
     assert fitted.similarity(target(0)).tolist() == [0, 1, 1]
     assert (
         fitted.similarity_basis(target(4))[0]
-        == "none of its trials succeeded with what is fixed today"
+        == "no successful trial with the parameters that are fixed now"
     )
     assert fitted.similarity_basis(target(4))[1] == "order of the scores of 4 trials"
 

@@ -66,7 +66,7 @@ def quick(name, steps=60):
 def test_gradients_against_finite_differences(name):
     surrogate = quick(name, steps=2).fit(past_tasks(4, 6))
     past, encoder = surrogate.past_, surrogate.encoder_
-    inputs = [encoder.read(surrogate._key(i, data([0.1, 5.0][i % 2], i))) for i in range(4)]
+    inputs = surrogate._read(past_tasks(4, 6))
 
     def value():
         theta, z = torch.tensor(past.theta), torch.tensor(past.z)
@@ -103,7 +103,7 @@ def test_dist_gp_is_the_gaussian_process_of_its_covariance():
         return np.exp(own["signal"]) * matern(theta, theta2, np.exp(own["theta"])) * between
 
     theta = np.random.default_rng(1).random((5, 2))
-    P, T = surrogate.psi_[past.owner], np.repeat(psi[None], 5, axis=0)
+    P, T = surrogate.learned_["psi"][past.owner], np.repeat(psi[None], 5, axis=0)
     K = covariance(past.theta, P, past.theta, P) + (np.exp(own["noise"]) + 1e-6) * np.eye(
         len(past.z)
     )
@@ -122,7 +122,7 @@ def test_dist_blr_is_bayesian_linear_regression_on_its_features():
     theta = np.random.default_rng(1).random((5, 2))
     with torch.no_grad():
         Y = surrogate._features(
-            torch.tensor(past.theta), torch.tensor(surrogate.psi_[past.owner])
+            torch.tensor(past.theta), torch.tensor(surrogate.learned_["psi"][past.owner])
         ).numpy()
         V = surrogate._features(
             torch.tensor(theta), torch.tensor(np.repeat(psi[None], 5, axis=0))
@@ -139,7 +139,7 @@ def test_dist_blr_is_bayesian_linear_regression_on_its_features():
         torch.tensor(past.theta),
         torch.tensor(past.z),
         past.owner,
-        torch.tensor(surrogate.psi_),
+        torch.tensor(surrogate.learned_["psi"]),
     )
     direct = 0.5 * past.z @ np.linalg.solve(K, past.z) + 0.5 * np.linalg.slogdet(K)[1]
     assert float(surrogate._loss(*everything)) == pytest.approx(direct, rel=1e-9)
@@ -370,7 +370,7 @@ def test_a_target_that_cannot_be_encoded_is_searched_alone():
     )
     assert (surrogate.similarity(elsewhere) == 0).all()
     assert surrogate.posterior(elsewhere) is None
-    assert all("(of these data)" in words for words in surrogate.similarity_basis(elsewhere))
+    assert all("(target)" in words for words in surrogate.similarity_basis(elsewhere))
     seen = replace(elsewhere, theta=np.random.default_rng(0).random((5, 2)), z=np.arange(5.0))
     assert np.isfinite(surrogate.posterior(seen).predict(seen.theta)).all()
 

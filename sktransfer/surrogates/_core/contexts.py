@@ -133,11 +133,6 @@ class Contexts:
             ["" if own is None else own.basis(task.profile) for task in self._tasks], dtype=str
         )
 
-    def get_state(self) -> dict[str, np.ndarray]:
-        """The encoder's state."""
-        own = {} if self._encoder is None else self._encoder.get_state()
-        return {f"encoder.{name}": array for name, array in own.items()}
-
     def start_from(self, encoder: Encoder | None, vectors: Mapping[str, np.ndarray]) -> bool:
         """Begin where an earlier model ended: its encoder, and its vectors by task; say whether it could."""
         own = self._encoder

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.task_gaussian_processes import (
     TaskGPs,
@@ -20,6 +19,7 @@ from sktransfer.surrogates._core.task_gaussian_processes import (
     pad_tasks,
     select_trials,
 )
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP
 
@@ -33,7 +33,7 @@ def count_discordant_pairs(f: np.ndarray, z: np.ndarray) -> np.ndarray:
     return ((below != (z[:, None] < z)) & (z[:, None] != z)).sum(axis=(-2, -1))
 
 
-class TaskProcesses(MetaSurrogate):
+class TaskProcesses(TransferSurrogate):
     """Base of the surrogates that begin with a process for each past task."""
 
     kernel: str

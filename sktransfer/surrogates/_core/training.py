@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from sktransfer.utils._torch import tensor
+from sktransfer.utils._torch import tensor, torch_context
 
 
+@torch_context()
 def train(
     loss: Callable[[], torch.Tensor],
     groups: list[tuple[list[torch.Tensor], float]],

@@ -27,10 +27,10 @@ from sktransfer.surrogates._core.gaussian_process import (
     GaussianProcess,
     fit_hyperparameters,
 )
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
 from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._scores import impute_failures
@@ -41,7 +41,7 @@ _MIN_NOISE = 1e-4  # variance of a latent score: two trials may be all but the s
 _MIN_MISFIT = 0.1  # least variance of a task's scores about the latent ones, both standardized
 
 
-class SCoT(MetaSurrogate):
+class SCoT(TransferSurrogate):
     """Surrogate-based collaborative tuning: rank all trials of all tasks, then a Gaussian process.
 
     Needs trials of past tasks, two at least of some; of their data only the numbers of rows, columns and
@@ -266,7 +266,7 @@ class SCoT(MetaSurrogate):
             return self._scatter_text([])
         words = list(self.learned_["basis"])
         if target.profile is None:
-            words = [f"{describe_features(None)} (of these data)"] * len(words)
+            words = [f"{describe_features(None)} (target)"] * len(words)
         x = self._target_features(target)
         order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
         return self._scatter_text(
