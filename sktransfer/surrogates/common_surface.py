@@ -33,17 +33,17 @@ import torch
 
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.defaults import JOINT_JITTER, WARM_SHARE
-from sktransfer.surrogates._core.gaussian_process import (
-    KERNELS,
-    LogNormal,
-    differences,
-    log_likelihood,
-    scaled_distances,
-)
+from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
 from sktransfer.surrogates._core.neighbor_kernel import neighbor_covariance
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
+from sktransfer.surrogates._core.torch_kernels import (
+    TORCH_KERNELS,
+    log_likelihood,
+    scaled_distances,
+    squared_differences,
+)
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
@@ -168,8 +168,8 @@ class CommonSurface(TransferSurrogate):
         """exp(-|theta - theta'|²_l / 2); -> (n, m)."""
         inverse, categorical = torch.exp(-2 * self.trained_["theta"]), self.past_.categorical
         if torch.is_grad_enabled():  # the quick way has no derivative where two rows are equal
-            return KERNELS["se"](differences(A, B, categorical) @ inverse)
-        return KERNELS["se"](scaled_distances(A, B, inverse, categorical))
+            return TORCH_KERNELS["se"](squared_differences(A, B, categorical) @ inverse)
+        return TORCH_KERNELS["se"](scaled_distances(A, B, inverse, categorical))
 
     def _between(self, tasks: np.ndarray, others: np.ndarray) -> list[torch.Tensor]:
         """The kernels of tasks of these two lists of trials' tasks, all of them near; -> (n, m) each."""
@@ -183,7 +183,9 @@ class CommonSurface(TransferSurrogate):
     def _feature_kernel(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """(n, 3), (m, 3) -> (n, m)."""
         numbers = np.zeros(x.shape[1], dtype=bool)
-        return KERNELS["se"](differences(x, y, numbers) @ torch.exp(-2 * self.trained_["features"]))
+        return TORCH_KERNELS["se"](
+            squared_differences(x, y, numbers) @ torch.exp(-2 * self.trained_["features"])
+        )
 
     # -- training ------------------------------------------------------------------------------
 

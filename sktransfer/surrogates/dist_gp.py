@@ -16,15 +16,15 @@ import numpy as np
 import torch
 
 from sktransfer.surrogates._core.defaults import JOINT_JITTER
-from sktransfer.surrogates._core.gaussian_process import (
-    KERNELS,
-    LogNormal,
-    differences,
-    log_likelihood,
-    scaled_distances,
-)
+from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
 from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.torch_kernels import (
+    TORCH_KERNELS,
+    log_likelihood,
+    scaled_distances,
+    squared_differences,
+)
 from sktransfer.surrogates.base import EncodedTask, Surrogate
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
@@ -103,8 +103,10 @@ class DistGP(JointSurrogate):
 
     def check_params(self) -> None:
         super().check_params()
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
+        if self.kernel not in TORCH_KERNELS:
+            raise ValueError(
+                f"kernel={self.kernel!r} is not known. Give one of {sorted(TORCH_KERNELS)}."
+            )
         if self.max_trials < 1:
             raise ValueError(f"max_trials={self.max_trials!r} must be at least 1.")
 
@@ -125,16 +127,16 @@ class DistGP(JointSurrogate):
 
     def _task_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         none = np.zeros(A.shape[1], dtype=bool)
-        return KERNELS[self.kernel](
-            differences(A, B, none)
+        return TORCH_KERNELS[self.kernel](
+            squared_differences(A, B, none)
             @ torch.exp(-2 * (self.trained_["reach"] + self.trained_["psi"]))
         )
 
     def _config_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         weights, categorical = torch.exp(-2 * self.trained_["theta"]), self.past_.categorical
         if torch.is_grad_enabled():  # the quick way has no derivative where two rows are equal
-            return KERNELS[self.kernel](differences(A, B, categorical) @ weights)
-        return KERNELS[self.kernel](scaled_distances(A, B, weights, categorical))
+            return TORCH_KERNELS[self.kernel](squared_differences(A, B, categorical) @ weights)
+        return TORCH_KERNELS[self.kernel](scaled_distances(A, B, weights, categorical))
 
     def _loss(
         self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor

@@ -32,10 +32,11 @@ from sktransfer.surrogates._core.deep_kernel import (
     landmarks,
     prior_moments,
 )
-from sktransfer.surrogates._core.gaussian_process import LogNormal, Priors, log_likelihood
+from sktransfer.surrogates._core.gaussian_process import LogNormal, Priors
 from sktransfer.surrogates._core.model_averaging import average_posteriors
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.portfolio import select_portfolio
+from sktransfer.surrogates._core.torch_kernels import log_likelihood
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
@@ -313,7 +314,7 @@ class DKLM(TransferSurrogate):
             if not (self.meta and self.guard and len(z)):
                 return belief
             alone = self.fallback_.posterior(target)
-            its_prior = float(default_priors(target.theta.shape[1]).log_density(tensor(alone.h)))
+            its_prior = float(default_priors(target.theta.shape[1]).log_density(alone.h))
             rescaled = len(z) * np.log(alone.scale / scale)  # both evidences of scores on one scale
             return average_posteriors(
                 belief, alone, evidence - alone.log_evidence - its_prior + rescaled

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import (
-    KERNELS,
     GaussianProcess,
     LogNormal,
     Priors,
     fit_hyperparameters,
 )
+from sktransfer.surrogates._core.kernels import KERNELS
 from sktransfer.surrogates.base import EncodedTask, Surrogate
 from sktransfer.utils._scores import clip_low_outliers, standardize
 

@@ -12,9 +12,10 @@ from sklearn.base import clone
 from benchmarks import sines
 from sktransfer.surrogates import DKLM, EncodedTask, make_surrogate
 from sktransfer.surrogates._core import deep_kernel as module
-from sktransfer.surrogates._core.gaussian_process import GaussianProcess, log_likelihood
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.portfolio import select_portfolio
+from sktransfer.surrogates._core.torch_kernels import log_likelihood
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 from tests.surrogates.synthetic_tasks import NUMBERS, past_tasks, score, search, target

@@ -10,8 +10,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_info
 
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates._core import gaussian_process as core
-from sktransfer.surrogates._core.kernels import kernel_matrix
+from sktransfer.surrogates._core import torch_kernels
+from sktransfer.surrogates._core.defaults import GP_JITTER
+from sktransfer.surrogates._core.kernels import KERNELS, kernel_matrix
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
 from sktransfer.utils._torch import torch_context
@@ -23,13 +26,20 @@ REFERENCE = {
 }
 
 
+def negative_log_posterior(h, squares, z, kernel, priors):
+    """Minus log p(z | h) p(h), up to a constant, by automatic differentiation; squares (n, n, d)."""
+    K = torch.exp(h[-2]) * torch_kernels.TORCH_KERNELS[kernel](squares @ torch.exp(-2 * h[:-2]))
+    K = K + (torch.exp(h[-1]) + GP_JITTER) * torch.eye(len(z), dtype=torch.float64)
+    return -(torch_kernels.log_likelihood(K, z) + priors.log_density(h))
+
+
 def data(n, d, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))
     return X, np.sin(5 * X).sum(axis=1) + 0.1 * rng.standard_normal(n), rng
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 2), (40, 6)])
 def test_posterior_equals_scikit_learns(kernel, n, d):
     X, z, rng = data(n, d)
@@ -37,7 +47,7 @@ def test_posterior_equals_scikit_learns(kernel, n, d):
     process = core.GaussianProcess(
         X, z, np.log([*lengthscales, signal, noise]), np.zeros(d, dtype=bool), kernel=kernel
     )
-    noise += core._JITTER
+    noise += GP_JITTER
     reference = GaussianProcessRegressor(
         ConstantKernel(signal) * REFERENCE[kernel](lengthscales) + WhiteKernel(noise),
         optimizer=None,
@@ -53,7 +63,7 @@ def test_posterior_equals_scikit_learns(kernel, n, d):
     assert evidence == pytest.approx(reference.log_marginal_likelihood_value_, abs=1e-8)
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_categories_are_corners_of_a_simplex(kernel):
     """[x != x'] / l² is the squared distance of one-hot vectors scaled by l √2: so says scikit-learn."""
     rng = np.random.default_rng(1)
@@ -77,17 +87,17 @@ def test_categories_are_corners_of_a_simplex(kernel):
     np.testing.assert_allclose(std, their_std, atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_gradients_equal_finite_differences(kernel):
     X, z, rng = data(12, 3)
     X[5] = X[6]  # equal inputs: the root of the distance has no derivative there
     categorical = np.array([False, False, True])
     X[:, 2] = np.round(X[:, 2])
-    squares = core.differences(torch.tensor(X), torch.tensor(X), categorical)
+    squares = torch_kernels.squared_differences(torch.tensor(X), torch.tensor(X), categorical)
     priors = default_priors(3)
 
     def loss(h):
-        return core.negative_log_posterior(
+        return negative_log_posterior(
             torch.as_tensor(h, dtype=torch.float64), squares, torch.tensor(z), kernel, priors
         )
 
@@ -98,17 +108,19 @@ def test_gradients_equal_finite_differences(kernel):
     np.testing.assert_allclose(gradient.numpy(), [float(g) for g in numeric], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_gradient_in_closed_form_equals_the_automatic_one(kernel):
     X, z, rng = data(12, 3)
     X[5] = X[6]
     X[:, 2] = np.round(X[:, 2])
-    squares = core.differences(torch.tensor(X), torch.tensor(X), np.array([False, False, True]))
+    squares = torch_kernels.squared_differences(
+        torch.tensor(X), torch.tensor(X), np.array([False, False, True])
+    )
     priors, h = default_priors(3), rng.normal(-0.5, 0.3, 5)
     h_t = torch.tensor(h, requires_grad=True)
-    loss = core.negative_log_posterior(h_t, squares, torch.tensor(z), kernel, priors)
+    loss = negative_log_posterior(h_t, squares, torch.tensor(z), kernel, priors)
     (expected,) = torch.autograd.grad(loss, h_t)
-    value, gradient = core.value_and_gradient(h, squares.numpy(), z, kernel, priors, core._JITTER)
+    value, gradient = core.value_and_gradient(h, squares.numpy(), z, kernel, priors, GP_JITTER)
     assert value == pytest.approx(float(loss.detach()), rel=1e-10)
     np.testing.assert_allclose(gradient, expected.numpy(), rtol=1e-8, atol=1e-10)
 
@@ -124,13 +136,11 @@ def test_fit_ends_in_a_maximum():
     X, z, rng = data(30, 2)
     categorical, priors = np.zeros(2, dtype=bool), default_priors(2)
     h = core.fit_hyperparameters(X, z, categorical, kernel="matern52", priors=priors)
-    squares = core.differences(torch.tensor(X), torch.tensor(X), categorical)
+    squares = torch_kernels.squared_differences(torch.tensor(X), torch.tensor(X), categorical)
 
     def loss(h):
         return float(
-            core.negative_log_posterior(
-                torch.tensor(h), squares, torch.tensor(z), "matern52", priors
-            )
+            negative_log_posterior(torch.tensor(h), squares, torch.tensor(z), "matern52", priors)
         )
 
     assert loss(h) < loss(priors.medians(2))
@@ -149,7 +159,7 @@ def test_fit_finds_out_which_column_matters():
 def test_fit_degrades_with_a_warning(monkeypatch):
     monkeypatch.setattr(core, "value_and_gradient", lambda *args: None)
     X, z, _ = data(5, 2)
-    with pytest.warns(UserWarning, match="default hyperparameters"):
+    with pytest.warns(SurrogateWarning, match="default hyperparameters"):
         h = core.fit_hyperparameters(
             X, z, np.zeros(2, dtype=bool), kernel="matern52", priors=default_priors(2)
         )
@@ -259,7 +269,7 @@ def test_each_thread_has_one_and_gets_its_own_back():
     }
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("categorical", [[False] * 3, [True, False, False], [True] * 3])
 def test_the_kernel_without_gradients_is_the_one_with_them(kernel, categorical):
     rng, categorical = np.random.default_rng(0), np.array(categorical)
@@ -268,8 +278,10 @@ def test_the_kernel_without_gradients_is_the_one_with_them(kernel, categorical):
         rng.integers(0, 4, (30, 3)) / 4,
         np.array([0.05, 0.3, 2.0]),
     )
-    squares = core.scaled_distances(*map(torch.from_numpy, (A, B, lengths**-2.0)), categorical)
-    expected = core.KERNELS[kernel](squares).numpy()
+    squares = torch_kernels.scaled_distances(
+        *map(torch.from_numpy, (A, B, lengths**-2.0)), categorical
+    )
+    expected = torch_kernels.TORCH_KERNELS[kernel](squares).numpy()
     np.testing.assert_allclose(
         kernel_matrix(A, B, lengths, categorical, kernel), expected, atol=1e-9
     )

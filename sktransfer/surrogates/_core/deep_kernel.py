@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.network_inputs import Inputs
+from sktransfer.surrogates._core.torch_kernels import TORCH_KERNELS
 from sktransfer.surrogates.base import Posterior
 from sktransfer.utils._networks import forward
 from sktransfer.utils._torch import tensor, torch_context
@@ -110,7 +111,7 @@ def prior_moments(w: Weights, batch: Trials, seen: Trials) -> tuple[torch.Tensor
     r2 = (squares[..., :, None] + squares[..., None, :] - 2 * Y @ Y.mT).clamp_min(0)
     both = batch.here[..., :, None] * batch.here[..., None, :]
     diagonal = batch.here * (v + JITTER) + (1 - batch.here)
-    K = s[..., None] * KERNELS["matern52"](r2) + (LEVEL if "x" in w else 0.0)
+    K = s[..., None] * TORCH_KERNELS["matern52"](r2) + (LEVEL if "x" in w else 0.0)
     return mean * batch.here, K * both + torch.diag_embed(diagonal)
 
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
+from sktransfer.surrogates._core.kernels import KERNELS
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.task_gaussian_processes import (
     TaskGPs,

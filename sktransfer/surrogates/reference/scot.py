@@ -22,11 +22,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
-from sktransfer.surrogates._core.gaussian_process import (
-    KERNELS,
-    GaussianProcess,
-    fit_hyperparameters,
-)
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess, fit_hyperparameters
+from sktransfer.surrogates._core.kernels import KERNELS
 from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
@@ -34,7 +31,7 @@ from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._scores import impute_failures
-from sktransfer.utils._torch import torch_context
+from sktransfer.utils._threads import single_threaded
 
 _N_TRAINING_TRIALS = 150  # trials that the hyperparameters are learned from
 _MIN_NOISE = 1e-4  # variance of a latent score: two trials may be all but the same
@@ -155,7 +152,7 @@ class SCoT(TransferSurrogate):
             value = 0.5 * w @ w + self.C * np.logaddexp(0, -margin).sum()
             return value, w + self.C * (Phi.T @ slope)
 
-        with torch_context():
+        with single_threaded:
             found = minimize(
                 loss,
                 np.zeros(Phi.shape[1]),
