@@ -130,7 +130,7 @@ def test_learned_contexts_tell_families_apart():
     similar = surrogate.similarity(asked)
     assert ((similar >= 0) & (similar <= 1)).all()
     assert similar[::2].mean() > similar[1::2].mean()
-    assert surrogate.similarity_basis(asked) == ["trials alone"] * 8
+    assert surrogate.similarity_basis(asked) == ["its trials only"] * 8
 
 
 def test_embeddings_are_carried_to_another_estimator():

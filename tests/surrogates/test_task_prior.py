@@ -213,7 +213,7 @@ def test_only_the_most_alike_are_asked():
     assert words[0].startswith("left out") and words[3].endswith("meta-features")
     few = replace(LARGE, meta_features={"log_rows": 3.0})  # as of texts
     assert sorted(model.similarity_basis(target(data=few)))[:3] == ["1 meta-features"] * 3
-    assert TaskPrior().fit(past[:1]).similarity_basis(target(data=few)) == ["its trials alone"]
+    assert TaskPrior().fit(past[:1]).similarity_basis(target(data=few)) == ["its trials only"]
 
 
 def test_features_that_go_with_the_best_setting_count_more():
@@ -292,7 +292,7 @@ def test_without_data_all_count_alike():
         [task((0.5, 0.5), data=SMALL), task((0.4, 0.5)), task((0.6, 0.5), data=LARGE)]
     )
     assert model.similarity(target()).tolist() == [1.0, 1.0, 1.0]
-    assert model.similarity_basis(target()) == ["its trials alone"] * 3
+    assert model.similarity_basis(target()) == ["its trials only"] * 3
 
 
 def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
