@@ -119,6 +119,6 @@ def what_is_heard(optimizer: TransferOptimizer) -> str:
     heard = [i for i in np.argsort(-similarity, kind="stable") if similarity[i] > 0]
     if not heard:
         words = (optimizer.similarity_basis() or [""])[0]
-        why = words.removeprefix("left out: ") if words.startswith("left out: ") else "nothing is similar"
+        why = words.removeprefix("excluded: ") if words.startswith("excluded: ") else "nothing is similar"
         return f"None of {len(tasks)} past searches counts ({why}): beginning from nothing."
     return f"Learning from {len(heard)} past searches, most from {tasks[heard[0]].id}."

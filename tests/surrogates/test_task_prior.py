@@ -12,7 +12,7 @@ from sktransfer.surrogates import EncodedTask, TaskPrior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.leave_one_out import (
     DEFAULT_HYPERPARAMETERS,
-    deviations,
+    weighted_deviations,
     kernel_weights,
 )
 from sktransfer.surrogates._core.model_averaging import AveragedPosterior
@@ -50,7 +50,7 @@ def test_weights_and_deviations():
     np.testing.assert_allclose(w, np.exp([0, -0.5, -2]) / np.exp([0, -0.5, -2]).sum())
     np.testing.assert_allclose(kernel_weights(np.array([5.0, 9.0]), 1e3), [0.5, 0.5], rtol=1e-4)
     F = RNG.normal(size=(3, 4))
-    D = deviations(w, F)
+    D = weighted_deviations(w, F)
     expected = np.cov(
         F, rowvar=False, aweights=w, ddof=1
     )  # numpy's correction of a weighted covariance
@@ -60,7 +60,7 @@ def test_weights_and_deviations():
 def test_the_prior_is_that_of_its_formula():
     model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
     numbers, w = model._nearest_tasks(target())
-    r = model.learned_["settings"][1]
+    r = model.learned_["hyperparameters"][1]
     prior = _Prior(model._means(numbers), w, r, 0.01)
     mean, variance, covariance = prior.moments(GRID, GRID[:5])
     F = model._means(numbers)(GRID)
@@ -105,10 +105,10 @@ def test_settings_are_learned_from_the_past():
     rng = np.random.default_rng(0)
     exact = [task(rng.random(2), seed=i) for i in range(6)]
     noisy = [replace(each, z=each.z + 0.1 * rng.standard_normal(len(each.z))) for each in exact]
-    noise = [TaskPrior().fit(past).learned_["settings"][2] for past in (exact, noisy)]
+    noise = [TaskPrior().fit(past).learned_["hyperparameters"][2] for past in (exact, noisy)]
     assert noise == [0.001, 0.1]
     np.testing.assert_array_equal(
-        TaskPrior().fit([task((0.5, 0.5))]).learned_["settings"], DEFAULT_HYPERPARAMETERS
+        TaskPrior().fit([task((0.5, 0.5))]).learned_["hyperparameters"], DEFAULT_HYPERPARAMETERS
     )
 
 
@@ -121,7 +121,7 @@ def test_past_scores_that_look_like_noise_are_left_alone():
     model = TaskPrior().fit([shuffled(each, i) for i, each in enumerate(past)])
     assert model.posterior(target()) is None and model.hints(target(n=2)).first_settings is None
     assert model.hints(target()).restrict_to is None and not model.similarity(target(n=6)).any()
-    assert set(model.similarity_basis(target())) == {"left out: past scores look like noise"}
+    assert set(model.similarity_basis(target())) == {"excluded: past scores look like noise"}
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_prediction(model.posterior(target(n=6)).predict(GRID), expected)
     back = clone(model).set_state(model.get_state())
@@ -210,7 +210,7 @@ def test_only_the_most_alike_are_asked():
     model = TaskPrior(max_tasks=3).fit(past)
     assert np.flatnonzero(model.similarity(target(data=LARGE))).tolist() == [3, 4, 5]
     words = model.similarity_basis(target(data=LARGE))
-    assert words[0].startswith("left out") and words[3].endswith("meta-features")
+    assert words[0].startswith("excluded") and words[3].endswith("meta-features")
     few = replace(LARGE, meta_features={"log_rows": 3.0})  # as of texts
     assert sorted(model.similarity_basis(target(data=few)))[:3] == ["1 meta-features"] * 3
     assert TaskPrior().fit(past[:1]).similarity_basis(target(data=few)) == ["its trials only"]
@@ -277,7 +277,7 @@ def test_a_target_unlike_everything_is_explored():
     )
     assert not model.similarity(target(data=wide)).any()
     assert set(model.similarity_basis(target(data=wide))) == {
-        "left out: nothing is similar to these data"
+        "excluded: no past data set is similar"
     }
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_prediction(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
