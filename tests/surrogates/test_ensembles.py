@@ -195,7 +195,7 @@ def test_a_task_of_failures_keeps_its_place(surrogate):
         fitted.similarity_basis(target(4))[0]
         == "no successful trial with the parameters that are fixed now"
     )
-    assert fitted.similarity_basis(target(4))[1] == "order of the scores of 4 trials"
+    assert fitted.similarity_basis(target(4))[1] == "ranking of 4 trials"
 
 
 @BOTH
@@ -219,7 +219,7 @@ def test_five_hundred_tasks_of_any_length():
         for n in (0, 6):
             assert len(fitted.posterior(target(n)).weights) <= 31
             predicted(fitted, target(n))
-        assert fitted.similarity_basis(target(0)).count("order of the scores of 0 trials") == 30
+        assert fitted.similarity_basis(target(0)).count("ranking of 0 trials") == 30
 
 
 @BOTH
