@@ -1,25 +1,28 @@
-"""`CommonSurface`: one response surface for all tasks (Yogatama & Mann 2014, "Efficient Transfer Learning").
+"""`CommonSurface`: one response surface for all tasks (Yogatama & Mann 2014, "Efficient Transfer
+Learning").
 
-Notation: m past tasks, N trials in all, theta (N, d); f a trial's score, mu and sigma the running mean and
-standard deviation of its own task's scores (a sigma of 0 counts as 1); x (3,) a task's data features.
+Notation: m past tasks, N trials in all, theta (N, d); f a trial's score, mu and sigma the running
+mean and standard deviation of its own task's scores (a sigma of 0 counts as 1); x (3,) a task's
+data features.
 
     y = (f - mu) / sigma                                                        (section 3.2)
 
-is one function of all tasks, a Gaussian process with noise variance v and covariance s K, where
+is one function for all tasks, a Gaussian process with noise variance v and covariance s K, where
 
     "sqe"   K = exp(-|theta - theta'|²_l / 2) exp(-|x - x'|²_q / 2),  lengthscales l (d,), q (3,)
     "mkl"   K = w1 exp(-|theta - theta'|²_l / 2) [same task]
-              + w2 (1 - |theta - theta'| / B) [both tasks among the target and its 20 nearest]  (section 3.4)
+              + w2 (1 - |theta - theta'| / B) [both among the target and its 20 nearest tasks]   (section 3.4)
 
-with w = (0.3, 0.7). Both sum over products of a kernel of configurations and one of tasks. Those of tasks are
-positive semi-definite: [same task] is a block matrix of ones, and the last factor is g g' for the vector g of
-ones and zeros (the paper's, which asks the second trial only, is not even symmetric). For 1 - |.| / B see
-`_neighbor_kernel`. Hence so are the products (Schur) and their sum.
+with w = (0.3, 0.7). Both are sums of products of a kernel of configurations and one of tasks. Those
+of tasks are positive semi-definite: [same task] is a block matrix of ones, and the last factor is g
+g' for the vector g of ones and zeros (the paper's, which only depends on the second trial, is not
+even symmetric). For 1 - |.| / B see `neighbor_kernel`. Hence so are the products (Schur) and their
+sum.
 
-A trial of a task that is not near has covariance 0 with all of the target's, and with all that have not: it
-drops out exactly. So "mkl" is conditioned on the nearest tasks' trials alone, P of them. Past tasks do not
-change: their y are computed once, their (P, P) block is factorised once for a target, and one more trial of
-the target changes nothing but mu, sigma and its own rows. Finding the nearest tasks is linear in m.
+Trials of tasks that are not near have covariance 0 with all others and drop out exactly. So "mkl"
+conditions on the trials of the nearest tasks plain, P of them. Past tasks do not change: their y
+are computed once, and their (P, P) block is factorized once for a target. A new trial of the target
+changes only mu, sigma and its own rows. Finding the nearest tasks is linear in m.
 """
 
 from __future__ import annotations
@@ -51,43 +54,43 @@ from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._torch import eye, tensor, torch_context
 
-_BATCH_TASKS = 20  # that a training step compares, with "sqe"
+_BATCH_TASKS = 20  # in a training step, with "sqe"
 NOISE, TASK_LENGTHSCALE = LogNormal(0.05, 1.5), LogNormal(0.5, 1.0)
 
 
 class CommonSurface(TransferSurrogate):
     """One Gaussian process on the standardized scores of all tasks.
 
-    Needs trials of past tasks; of their data only the numbers of rows, columns and classes, and tasks of
-    which these are not known count as average. Training is O(steps max_batch³) and then linear in the past
-    trials; taking in a trial is linear in the past tasks, and O(max_trials²) for each candidate. Prefer it
-    where the archive is large or has little to say of its data, and the tasks' surfaces are of one shape.
+    It needs trials of past tasks, and of their data only the numbers of rows, columns and classes.
+    Tasks without these count as average. Training is O(steps max_batch³), then linear in the past
+    trials. Adding a trial is linear in the past tasks, and O(max_trials²) for each candidate.
+    Prefer it if the archive is large or knows little about the data, and the tasks have surfaces of
+    the same shape.
 
     Parameters
     ----------
     kernel : {"mkl", "sqe"}
-        "mkl" asks the nearest tasks, all alike; "sqe" asks all, by how near they are.
+        "mkl" uses the nearest tasks with equal weights, "sqe" uses all by their distance.
     n_neighbors : int
-        Tasks that "mkl" asks.
+        Number of tasks that "mkl" uses.
     weights : tuple of two floats
-        Of the target's own kernel and of the one it shares with its neighbors, with "mkl".
+        Weights of the target's own kernel and of the one it shares with its neighbors, with "mkl".
     scale : {"inferred", "running"}
-        Of the target's scores. "running" takes the mean and the deviation of its trials so far for the true
-        ones, as the paper does; "inferred" knows that they are few and not drawn at random, and guesses both
-        from them and from the past tasks' own.
+        Mean and standard deviation of the target's scores. "running" uses those of its trials so
+        far, as the paper does. "inferred" estimates both from the trials and the past tasks,
+        because the trials are few and not random.
     redraw : float
-        Probability with which each coordinate of a proposal but the first is redrawn at random, so that the
-        running mean is not that of good settings only (section 4.3).
+        Probability that each coordinate of a proposal after the first is redrawn at random, so that
+        the running mean is not that of good settings only (section 4.3).
     guard : bool
-        Whether the belief is averaged with a Gaussian process on the target alone, by how well each foretold
-        the target's scores. The paper has no such protection.
+        Whether to average with a plain GP, weighted by how well each predicted the target's scores.
+        The paper does not.
     steps, max_batch : int
-        Adam steps for the hyperparameters, and the trials that each sees.
+        Number of Adam steps for the hyperparameters, and of trials in each.
     max_trials : int
-        Past trials that the process is conditioned on: the most telling ones of each task, see
-        `PastTrials.farthest_point_order`.
+        Maximum number of past trials to condition on; see `PastTrials.representative_trials`.
     n_initial : int
-        Space-filling trials where there is no past.
+        Space-filling trials if there are no past ones.
     random_state : int
 
     Examples
@@ -140,39 +143,39 @@ class CommonSurface(TransferSurrogate):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
         if len(self.weights) != 2 or min(self.weights) < 0 or not sum(self.weights) > 0:
             raise ValueError(
-                f"weights={self.weights!r} must be two numbers, not negative, not both 0."
+                f"weights={self.weights!r} must be two numbers, not negative and not both 0."
             )
         if not 0 <= self.redraw <= 1:
-            raise ValueError(f"redraw={self.redraw!r} must be a probability, 0 to 1.")
+            raise ValueError(f"redraw={self.redraw!r} must be a probability.")
 
     def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._kept: tuple[np.ndarray, np.ndarray, _Surface] | None = None
+        self._surface_cache: tuple[np.ndarray, np.ndarray, _Surface] | None = None
 
     # -- the surface ---------------------------------------------------------------------------
 
     def _gram(
-        self, A: torch.Tensor, B: torch.Tensor, alike: Sequence[torch.Tensor | float]
+        self, A: torch.Tensor, B: torch.Tensor, similarity: Sequence[torch.Tensor | float]
     ) -> torch.Tensor:
-        """s K without noise, given the kernels of tasks, one for each of configurations; -> (n, m)."""
+        """s K without noise, given the kernels of tasks; -> (n, m)."""
         signal = torch.exp(self.trained_["signal"])
         if self.kernel == "sqe":
-            return signal * self._own_kernel(A, B) * alike[0]
+            return signal * self._own_kernel(A, B) * similarity[0]
         w1, w2 = (weight / sum(self.weights) for weight in self.weights)
-        K = w2 * neighbor_covariance(A, B, self.past_.categorical) * alike[1]
-        if isinstance(alike[0], torch.Tensor) or alike[0]:
-            K = K + w1 * self._own_kernel(A, B) * alike[0]
+        K = w2 * neighbor_covariance(A, B, self.past_.categorical) * similarity[1]
+        if isinstance(similarity[0], torch.Tensor) or similarity[0]:
+            K = K + w1 * self._own_kernel(A, B) * similarity[0]
         return signal * K
 
     def _own_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         """exp(-|theta - theta'|²_l / 2); -> (n, m)."""
         inverse, categorical = torch.exp(-2 * self.trained_["theta"]), self.past_.categorical
-        if torch.is_grad_enabled():  # the quick way has no derivative where two rows are equal
+        if torch.is_grad_enabled():  # the faster one has no derivative at equal rows
             return TORCH_KERNELS["se"](squared_differences(A, B, categorical) @ inverse)
         return TORCH_KERNELS["se"](scaled_distances(A, B, inverse, categorical))
 
     def _between(self, tasks: np.ndarray, others: np.ndarray) -> list[torch.Tensor]:
-        """The kernels of tasks of these two lists of trials' tasks, all of them near; -> (n, m) each."""
+        """The kernels of the tasks of two lists of trials; -> (n, m) each."""
         if self.kernel == "mkl":
             return [tensor(tasks[:, None] == others), tensor(np.ones((len(tasks), len(others))))]
         rows, i = np.unique(tasks, return_inverse=True)
@@ -216,7 +219,7 @@ class CommonSurface(TransferSurrogate):
             self.learned_["order"] = self.past_.farthest_point_order(reach)
 
     def _loss(self, rng: np.random.Generator) -> torch.Tensor:
-        """Minus the log posterior of the hyperparameters, from the trials of a few tasks."""
+        """Negative log posterior of the hyperparameters, estimated from the trials of a few tasks."""
         past, own = self.past_, self.trained_
         rows = self._batch(rng)
         theta, owner = tensor(past.theta[rows]), past.owner[rows]
@@ -234,7 +237,7 @@ class CommonSurface(TransferSurrogate):
         return len(past.z) / len(rows) * value - log_prior
 
     def _batch(self, rng: np.random.Generator) -> np.ndarray:
-        """Trials of a task and its neighbors ("mkl"), or of any tasks ("sqe"), evenly."""
+        """Rows of a task and its neighbors ("mkl"), or of random tasks ("sqe"), evenly."""
         past, features = self.past_, self.learned_["features"]
         if self.kernel == "mkl":
             chosen = self._nearest(features[rng.integers(len(past))])
@@ -248,7 +251,7 @@ class CommonSurface(TransferSurrogate):
         return np.sort(np.concatenate(drawn)[: self.max_batch])
 
     def _nearest(self, x: np.ndarray) -> np.ndarray:
-        """The n_neighbors tasks nearest to these data features, nearest first; linear in the tasks."""
+        """The `n_neighbors` tasks with the nearest data features, nearest first."""
         apart = ((self.learned_["features"] - x) ** 2).sum(axis=1)
         return np.argsort(apart, kind="stable")[: self.n_neighbors]
 
@@ -260,35 +263,39 @@ class CommonSurface(TransferSurrogate):
         return replace(hints, redraw=self.redraw) if self._has_past else hints
 
     def posterior(self, target: EncodedTask) -> Posterior:
-        """Belief about the target: the common surface, given its trials."""
+        """The common surface given the target's trials, averaged with a plain GP."""
         if not self._has_past:
             return self.fallback_.posterior(target)
-        alike = self._similarity_to(target)
-        prior = self._surface(alike)
+        similarity = self._similarity_to(target)
+        prior = self._surface(similarity)
         z, shift, scale = standardize(clip_low_outliers(target.z))
         y = shift + scale * z
-        guessed = self.past_.level(alike, np.ones(len(alike), dtype=bool), target.z)
+        level = self.past_.level(similarity, np.ones(len(similarity), dtype=bool), target.z)
         if not len(y):
-            return ConditionedPosterior(prior, target.theta, y, guessed)
-        fair = belief = ConditionedPosterior(prior, target.theta, y, guessed)
+            return ConditionedPosterior(prior, target.theta, y, level)
+        inferred = posterior = ConditionedPosterior(prior, target.theta, y, level)
         if self.scale == "running":
-            belief = ConditionedPosterior(
+            posterior = ConditionedPosterior(
                 prior, target.theta, y, Level(shift, 0.0, math.log(scale), 0.0)
             )
         if not self.guard:
-            return belief
-        alone = self.fallback_.posterior(target)
-        # Both are asked how probable the scores are when mean and deviation are yet to be guessed.
-        other = ConditionedPosterior(GPPrior(alone), target.theta, y, guessed)
-        return average_posteriors(belief, alone, fair.log_evidence - other.log_evidence)
+            return posterior
+        plain = self.fallback_.posterior(target)
+        # Both evidences are those of scores whose mean and deviation are unknown.
+        plain_posterior = ConditionedPosterior(GPPrior(plain), target.theta, y, level)
+        return average_posteriors(
+            posterior, plain, inferred.log_evidence - plain_posterior.log_evidence
+        )
 
-    def _surface(self, alike: np.ndarray) -> _Surface:
-        """The process given the past trials; the last one is kept, for it is the same at the next trial."""
-        rows = self._conditioning_rows(alike)
-        kept = self._kept
-        if kept is None or not (np.array_equal(kept[0], rows) and np.array_equal(kept[1], alike)):
-            kept = self._kept = (rows, alike, _Surface(self, rows, alike))
-        return kept[2]
+    def _surface(self, similarity: np.ndarray) -> _Surface:
+        """The process given the past trials. It is cached: the next trial needs the same."""
+        rows = self._conditioning_rows(similarity)
+        cached = self._surface_cache
+        if cached is None or not (
+            np.array_equal(cached[0], rows) and np.array_equal(cached[1], similarity)
+        ):
+            cached = self._surface_cache = (rows, similarity, _Surface(self, rows, similarity))
+        return cached[2]
 
     def _conditioning_rows(self, similarity: np.ndarray) -> np.ndarray:
         return self.past_.representative_trials(
@@ -296,43 +303,45 @@ class CommonSurface(TransferSurrogate):
         )
 
     def _similarity_to(self, target: EncodedTask) -> np.ndarray:
-        """Prior correlation of the target's and each task's values of one setting; -> (m,)."""
+        """Prior correlation of the target's and each task's score of one setting; -> (m,)."""
         x = DataFeatures(self.learned_["low"], self.learned_["high"])(target.profile)
         if self.kernel == "mkl":
-            alike = np.zeros(len(self.past_))
-            alike[self._nearest(x)] = self.weights[1] / sum(self.weights)
-            return alike
+            similarity = np.zeros(len(self.past_))
+            similarity[self._nearest(x)] = self.weights[1] / sum(self.weights)
+            return similarity
         with torch.no_grad(), torch_context():
             return self._feature_kernel(tensor(x[None]), tensor(self.learned_["features"]))[
                 0
             ].numpy()
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
-        """Correlation of two tasks' values of one setting: of all neighbors the same, with "mkl"."""
+        """Prior correlation of the scores of one setting. With "mkl" it is the same for all neighbors."""
         return self._scatter(self._similarity_to(target) if self._has_past else np.empty(0))
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
-        """What each task was compared by, and how many of its trials there was room for."""
+        """What each task was compared by, and how many of its trials were used."""
         if not self._has_past:
             return self._scatter_text([])
-        words = list(self.learned_["basis"])
+        texts = list(self.learned_["basis"])
         if target.profile is None:
-            words = [f"{describe_features(None)} (target)"] * len(words)
+            texts = [f"{describe_features(None)} (target)"] * len(texts)
         return self._scatter_text(
-            self.past_.describe_usage(words, self._conditioning_rows(self._similarity_to(target)))
+            self.past_.describe_usage(texts, self._conditioning_rows(self._similarity_to(target)))
         )
 
 
 class _Surface:
-    """The process at the target, conditioned on past trials: a prior for its own."""
+    """The process at the target, conditioned on past trials: the prior of its own."""
 
     @torch.no_grad()
-    def __init__(self, model: CommonSurface, rows: np.ndarray, alike: np.ndarray):
+    def __init__(self, model: CommonSurface, rows: np.ndarray, similarity: np.ndarray):
         self._model, past = model, model.past_
         self._theta, owner = tensor(past.theta[rows]), past.owner[rows]
         self.noise = float(torch.exp(model.trained_["noise"]))
-        # Of the target with the past: not the same task; near, or as near as it is.
-        self._similarity_to: list = [0.0, 1.0] if model.kernel == "mkl" else [tensor(alike[owner])]
+        # Kernels of tasks between the target and the past tasks: not the same task, near.
+        self._task_kernels: list = (
+            [0.0, 1.0] if model.kernel == "mkl" else [tensor(similarity[owner])]
+        )
         with torch_context():
             K = model._gram(self._theta, self._theta, model._between(owner, owner))
             self._L = torch.linalg.cholesky(K + (self.noise + JOINT_JITTER) * eye(len(rows)))
@@ -356,5 +365,5 @@ class _Surface:
 
     def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Covariance with the past trials, and L^-1 times it; (n, P), (P, n)."""
-        k = self._model._gram(tensor(theta), self._theta, self._similarity_to)
+        k = self._model._gram(tensor(theta), self._theta, self._task_kernels)
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)

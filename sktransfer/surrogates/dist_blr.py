@@ -1,20 +1,21 @@
 """`DistBLR`: Bayesian linear regression on a network of (configuration, data set); Law et al. 2019.
 
-Notation as in `_joint`; Y = v([theta, psi(D), s]), (N, D), v a network of three layers of tanh units;
+Notation as in `joint_surrogate`; Y = v([theta, psi(D), s]), (N, D), v a network of three layers of
+tanh units;
 
     z | beta ~ N(Y beta, noise I),   beta ~ N(0, alpha I),   one beta for all tasks.
 
-Linear in N; see `_blr`.
+The cost is linear in N; see `linear_regression`.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
 
+from sktransfer.encoders import Encoder
 from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
 from sktransfer.surrogates._core.linear_regression import LinearRegression, feature_correlations
@@ -31,23 +32,26 @@ N_REFERENCE = 50  # past settings at which two tasks are compared
 class DistBLR(JointSurrogate):
     """Bayesian linear regression on a network, for archives too large for a Gaussian process.
 
-    Needs past tasks with a profile. Linear in their trials; its first trial is one of the past tasks' best
-    settings, by the lower confidence bound, because a network does not extrapolate well.
+    It needs past tasks with a profile. The cost is linear in their trials. The first trial is one
+    of the past tasks' best settings, by the lower confidence bound, because networks do not
+    extrapolate well.
 
     Parameters
     ----------
     encoder : Encoder or None
-        As in `DistGP`: ``ManualEncoder()`` makes it the papers' manualBLR, ``TaskIndex()`` their multiBLR.
+        As in `DistGP`. With ``ManualEncoder()`` it is the papers' manualBLR, with ``TaskIndex()``
+        their multiBLR.
     scores, n_initial, random_state
         As in `DistGP`.
     layers : tuple of int
-        Units of the network's tanh layers; the last is the number of features of the regression.
+        Units of the network's tanh layers. The last is the number of features of the regression.
     steps, learning_rate : int, float
-        Adam steps, and the rate of the encoder's weights.
+        Number of Adam steps, and learning rate of the encoder.
     max_batch : int
-        Trials that a training step sees; where the past has more, each step draws some of at least 20 tasks.
+        Maximum number of trials in a training step. Of more, each step draws some of at least 20
+        tasks.
     n_settings : int
-        Best settings of each past task that the first trial may be.
+        Number of best settings of each past task that the first trial is chosen from.
 
     Examples
     --------
@@ -62,7 +66,7 @@ class DistBLR(JointSurrogate):
 
     def __init__(
         self,
-        encoder: Any = None,
+        encoder: Encoder | None = None,
         scores: str = "standardize",
         layers: tuple[int, ...] = (50, 50, 50),
         steps: int = 400,
@@ -90,7 +94,7 @@ class DistBLR(JointSurrogate):
 
     def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._solved: LinearRegression | None = None
+        self._regression_cache: LinearRegression | None = None
 
     def _features(self, theta: torch.Tensor, psi: torch.Tensor) -> torch.Tensor:
         """(n, d), (n, q) -> (n, D)."""
@@ -126,18 +130,18 @@ class DistBLR(JointSurrogate):
     @torch.no_grad()
     def _prior(self, psi: np.ndarray) -> _PastPrior:
         past = self.past_
-        if self._solved is None:
+        if self._regression_cache is None:
             rows = np.flatnonzero(self.learned_["readable"][past.owner])
             with single_threaded:
                 vectors = tensor(self.learned_["psi"][past.owner[rows]])
-                self._solved = self._regression(
+                self._regression_cache = self._regression(
                     tensor(past.theta[rows]), tensor(past.z[rows]), vectors
                 )
-        return _PastPrior(self, psi, self._solved)
+        return _PastPrior(self, psi, self._regression_cache)
 
     @torch.no_grad()
     def _similarity_to(self, psi: np.ndarray) -> np.ndarray:
-        """Prior correlation of the two tasks' scores at the same settings, averaged over past settings."""
+        """Prior correlation of two tasks' scores, averaged over past settings."""
         rng = np.random.default_rng(self.random_state)
         theta = self.past_.theta
         theta = tensor(theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)])
@@ -160,7 +164,7 @@ class DistBLR(JointSurrogate):
 
 
 class _PastPrior:
-    """The regression, conditioned on the past, at one data set."""
+    """The regression conditioned on past trials, at one data set."""
 
     def __init__(self, model: DistBLR, psi: np.ndarray, regression: LinearRegression):
         self._model, self._psi, self._regression = model, psi, regression

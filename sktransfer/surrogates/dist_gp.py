@@ -1,6 +1,7 @@
-"""`DistGP`: one Gaussian process over configurations and data sets (distGP of Law et al. 2019, section 4.2).
+"""`DistGP`: one Gaussian process over configurations and data sets (distGP of Law et al. 2019,
+section 4.2).
 
-Notation as in `_joint`. Covariance of two trials (theta, D, s) and (theta', D', s'):
+Notation as in `joint_surrogate`. The covariance of two trials (theta, D, s) and (theta', D', s') is
 
     C = nu k_theta(theta, theta') k_p([psi(D), s], [psi(D'), s']),   noise variance v,
 
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from sktransfer.encoders import Encoder
 from sktransfer.surrogates._core.defaults import JOINT_JITTER
 from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
@@ -34,32 +36,32 @@ from sktransfer.utils._torch import eye, tensor
 class DistGP(JointSurrogate):
     """Gaussian process on the product of configurations and data sets.
 
-    Needs past tasks with a profile. Its first trial, before anything was evaluated, is the maximum of the
-    lower confidence bound of what the past says about data like these. Training costs O(steps max_batch³),
-    a proposal O(max_trials²) for each candidate, both whatever the size of the archive. Prefer it up to some
-    hundred past tasks; `DistBLR` is linear in all of their trials.
+    It needs past tasks with a profile. The first trial maximizes the lower confidence bound, given
+    past trials on similar data. Training costs O(steps max_batch³), a proposal O(max_trials²) for
+    each candidate, for archives of any size. Prefer it up to some hundred past tasks. `DistBLR` is
+    linear in all of their trials.
 
     Parameters
     ----------
     encoder : Encoder or None
-        What turns a data set into a vector; None is ``PairEncoder()``. With ``ManualEncoder()`` this is the
-        papers' manualGP, with ``TaskIndex()`` their multiGP.
+        Turns a data set into a vector. None is ``PairEncoder()``. With ``ManualEncoder()`` it is
+        the papers' manualGP, with ``TaskIndex()`` their multiGP.
     scores : {"standardize", "raw"}
-        Whether each task's scores are brought to mean 0 and variance 1, or are on one scale already.
+        Whether to scale each task's scores to mean 0 and variance 1, or to assume one common scale.
     kernel : {"matern32", "matern52", "se"}
-        Of both factors.
+        Kernel of both factors.
     steps, learning_rate : int, float
-        Adam steps, and the rate of the encoder's weights. A longer or faster training fits the past tasks
-        better and new ones worse, where there are few.
+        Number of Adam steps, and learning rate of the encoder. With few past tasks, longer or
+        faster training overfits.
     max_batch : int
-        Trials that a training step sees; where the past has more, each step draws some of at least 20 tasks.
+        Maximum number of trials in a training step. Of more, each step draws some of at least 20
+        tasks.
     max_trials : int
-        Trials that the exact Gaussian process is conditioned on. Where the past has more, the most telling
-        trials of each task are taken, the more the more similar it is; see `PastTrials.farthest_point_order`.
+        Maximum number of past trials to condition on; see `PastTrials.representative_trials`.
     relevance_spread : float
-        How much the lengthscales of the vector's columns may differ: standard deviation of their logarithms.
+        Prior standard deviation of the log lengthscales of the vector's columns.
     n_initial : int
-        Space-filling trials where there is no past.
+        Space-filling trials if there are no past ones.
     random_state : int
 
     Examples
@@ -79,7 +81,7 @@ class DistGP(JointSurrogate):
 
     def __init__(
         self,
-        encoder: Any = None,
+        encoder: Encoder | None = None,
         scores: str = "standardize",
         kernel: str = "matern32",
         steps: int = 200,
@@ -105,14 +107,14 @@ class DistGP(JointSurrogate):
         super().check_params()
         if self.kernel not in TORCH_KERNELS:
             raise ValueError(
-                f"kernel={self.kernel!r} is not known. Give one of {sorted(TORCH_KERNELS)}."
+                f"kernel={self.kernel!r} is not known. Use one of {sorted(TORCH_KERNELS)}."
             )
         if self.max_trials < 1:
             raise ValueError(f"max_trials={self.max_trials!r} must be at least 1.")
 
     def _setup(self, psi: np.ndarray, rng: np.random.Generator) -> None:
         d, q = self.past_.theta.shape[1], psi.shape[1]
-        # Two average tasks are one lengthscale apart, whatever the units of psi.
+        # The initial lengthscale is the typical distance of two tasks, whatever the units of psi.
         self.spread_ = max(float(np.sqrt(2 * psi.var(axis=0).sum())), 1e-3)
         self.trained_ = {
             "theta": tensor(np.log(np.full(d, default_priors(d).lengthscale.median))),
@@ -134,14 +136,14 @@ class DistGP(JointSurrogate):
 
     def _config_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         weights, categorical = torch.exp(-2 * self.trained_["theta"]), self.past_.categorical
-        if torch.is_grad_enabled():  # the quick way has no derivative where two rows are equal
+        if torch.is_grad_enabled():  # the faster one has no derivative at equal rows
             return TORCH_KERNELS[self.kernel](squared_differences(A, B, categorical) @ weights)
         return TORCH_KERNELS[self.kernel](scaled_distances(A, B, weights, categorical))
 
     def _loss(
         self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
     ) -> torch.Tensor:
-        # (n, m) indicators: the gradient of a product is quicker than that of a gather
+        # (n, m) indicators: the gradient of a product is faster than that of indexing
         tasks = eye(len(psi))[torch.from_numpy(owner)]
         C = self._config_kernel(theta, theta) * (tasks @ self._task_kernel(psi, psi) @ tasks.T)
         noise = torch.exp(self.trained_["noise"]) + JOINT_JITTER
@@ -163,7 +165,7 @@ class DistGP(JointSurrogate):
 
     def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._factor: tuple[np.ndarray, torch.Tensor] | None = (
+        self._factor_cache: tuple[np.ndarray, torch.Tensor] | None = (
             None  # of the last rows conditioned on
         )
 
@@ -174,12 +176,12 @@ class DistGP(JointSurrogate):
             self.learned_["order"] = self.past_.farthest_point_order(lengths)
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
-        """What each past task was compared by, and how many of its trials there was room for."""
-        words, owner = super().similarity_basis(target), self.past_.owner
+        """What each past task was compared by, and how many of its trials were used."""
+        texts, owner = super().similarity_basis(target), self.past_.owner
         psi = self._target_psi(target) if self._has_past and len(owner) > self.max_trials else None
         if psi is None:
-            return words
-        return self.past_.describe_usage(words, self._conditioning_rows(self._similarity_to(psi)))
+            return texts
+        return self.past_.describe_usage(texts, self._conditioning_rows(self._similarity_to(psi)))
 
     def _similarity_to(self, psi: np.ndarray) -> np.ndarray:
         with torch.no_grad(), single_threaded:
@@ -189,15 +191,15 @@ class DistGP(JointSurrogate):
         return _PastPrior(self, self._similarity_to(psi))
 
     def _root(self, rows: np.ndarray) -> torch.Tensor:
-        """The Cholesky factor of the covariance of some past trials, which is the same for every target."""
-        if self._factor is None or not np.array_equal(self._factor[0], rows):
+        """Cholesky factor of the covariance of some past trials, which does not depend on the target."""
+        if self._factor_cache is None or not np.array_equal(self._factor_cache[0], rows):
             tasks, owner = np.unique(self.past_.owner[rows], return_inverse=True)
             theta, psi = tensor(self.past_.theta[rows]), tensor(self.learned_["psi"][tasks])
             between = self._task_kernel(psi, psi)[owner][:, owner]
             K = torch.exp(self.trained_["signal"]) * self._config_kernel(theta, theta) * between
             noise = torch.exp(self.trained_["noise"]) + JOINT_JITTER
-            self._factor = rows, torch.linalg.cholesky(K + noise * eye(len(rows)))
-        return self._factor[1]
+            self._factor_cache = rows, torch.linalg.cholesky(K + noise * eye(len(rows)))
+        return self._factor_cache[1]
 
     def _conditioning_rows(self, similarity: np.ndarray) -> np.ndarray:
         # While the target's vector is searched for, each vector is tried on the same trials.
@@ -209,15 +211,15 @@ class DistGP(JointSurrogate):
 
 
 class _PastPrior:
-    """The joint GP, conditioned on the past, at one data set."""
+    """The process conditioned on past trials, at one data set."""
 
     @torch.no_grad()
-    def __init__(self, model: DistGP, alike: np.ndarray):
+    def __init__(self, model: DistGP, similarity: np.ndarray):
         self._model = model
         past, own = model.past_, model.trained_
-        rows = model._conditioning_rows(alike)
+        rows = model._conditioning_rows(similarity)
         self._theta = tensor(past.theta[rows])
-        self._similarity_to = tensor(alike[past.owner[rows]])
+        self._similarity = tensor(similarity[past.owner[rows]])
         self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
         self._mean = float(own["mean"])
         with single_threaded:
@@ -242,10 +244,10 @@ class _PastPrior:
         return mean.numpy(), variance.clamp_min(1e-10).numpy(), covariance.numpy()
 
     def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Covariance with the past trials, and the same times the inverse root of theirs; (n, P), (P, n)."""
+        """Covariance with the past trials, and L^-1 times it; (n, P), (P, n)."""
         k = (
             self._model._config_kernel(tensor(theta), self._theta)
             .mul_(self._signal)
-            .mul_(self._similarity_to)
+            .mul_(self._similarity)
         )
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)

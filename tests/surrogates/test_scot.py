@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from sktransfer.surrogates import EncodedTask, SCoT
-from sktransfer.surrogates.reference.scot import _ranks, _Trials
+from sktransfer.surrogates.reference.scot import _ranks, _RankedTrials
 from tests.surrogates.edge_cases import (
     PASTS,
     POINTS,
@@ -19,7 +19,7 @@ from tests.surrogates.synthetic_tasks import NUMBERS, data, past_tasks, score, s
 
 
 def test_pairs_are_within_a_task_and_not_tied():
-    trials = _Trials(np.zeros((5, 3)), np.array([0, 1, 1, 1, 0]), np.array([0, 0, 0, 3, 3]))
+    trials = _RankedTrials(np.zeros((5, 3)), np.array([0, 1, 1, 1, 0]), np.array([0, 0, 0, 3, 3]))
     better, worse = trials.pairs()
     assert sorted(zip(better.tolist(), worse.tolist(), strict=True)) == [(1, 0), (2, 0), (3, 4)]
 
@@ -34,7 +34,7 @@ def test_the_ranker_finds_the_common_order():
     latent = model._rank(trials)
     for task in range(8):
         own = trials.owner == task
-        assert spearmanr(latent[own], trials.places[own])[0] > 0.95
+        assert spearmanr(latent[own], trials.ranks[own])[0] > 0.95
     within = np.concatenate(
         [latent[trials.owner == t] - latent[trials.owner == t].mean() for t in range(8)]
     )
@@ -53,7 +53,7 @@ def test_only_the_order_of_past_scores_counts():
     ranks = [
         SCoT()
         .fit(each)
-        ._before(np.full(3, 0.5))
+        ._prior(np.full(3, 0.5))
         ._gp.predict(np.hstack([POINTS, np.full((30, 3), 0.5)]))
         for each in (tasks, bent)
     ]

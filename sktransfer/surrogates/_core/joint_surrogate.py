@@ -2,10 +2,10 @@
 
 Base of distGP and distBLR.
 
-Notation: m past tasks with N trials in all, theta (N, d), z (N,) on one scale; Psi = [psi(D), s] (m, q), the
-encoder's vector of each task's data and the number of rows relative to the largest task. Encoder and model are
-trained together by Adam, on the marginal likelihood (Law et al. 2019, section 4.2) plus the log priors of
-their parameters.
+Notation: m past tasks with N trials in all, theta (N, d), z (N,) on one scale; Psi = [psi(D), s]
+(m, q), the encoder's vector of each task's data and the number of rows relative to the largest
+task. Encoder and model are trained together by Adam, on the marginal likelihood (Law et al. 2019,
+section 4.2) plus the log priors of their parameters.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ MIN_TASKS_PER_BATCH = 20
 class JointSurrogate(TransferSurrogate):
     """Base of the surrogates that model all tasks at once.
 
-    A subclass creates its trained tensors (`_setup`), computes the loss of a batch of trials (`_loss`), and
-    the prior of a data set with a given vector (`_prior`).
+    A subclass creates its trained tensors (`_setup`), computes the loss of a batch of trials
+    (`_loss`), and the prior of a data set with a given vector (`_prior`).
 
-    ``learned_`` holds for each past task the vector "psi", whether it is "readable" (its data could be encoded
-    and it has trials), the "basis" of its vector, and its relative "sizes".
+    ``learned_`` holds for each past task the vector "psi", whether it is "readable" (its data could
+    be encoded and it has trials), the "basis" of its vector, and its relative "sizes".
     """
 
     encoder: Encoder | None
@@ -118,8 +118,8 @@ class JointSurrogate(TransferSurrogate):
             psi = self._psi(chosen, inputs, rng)
             owner = np.searchsorted(chosen, past.owner[rows])
             if self.encoder_.draws_rows:
-                # Two batches of each task's rows, each with half of its trials: so the likelihood learns
-                # what two samples of the same data have in common.
+                # Two batches of each task's rows, each with half of its trials: so the likelihood
+                # learns what two samples of the same data have in common.
                 psi = torch.cat([psi, self._psi(chosen, inputs, rng)])
                 owner = owner + len(chosen) * rng.integers(2, size=len(owner))
             value = self._loss(tensor(past.theta[rows]), tensor(past.z[rows]), owner, psi)

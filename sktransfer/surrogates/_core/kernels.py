@@ -1,8 +1,9 @@
 """Kernels of unit variance in numpy, with their derivatives.
 
-Notation: r² (...) scaled squared distances, r² = sum over numeric columns of (x - x')² / l² plus sum over
-categorical columns of [x != x'] / l². Both are squared Euclidean distances (a category is a corner of a
-simplex), so every kernel here is positive definite. `torch_kernels` has the same functions for autograd.
+Notation: r² (...) scaled squared distances, r² = sum over numeric columns of (x - x')² / l² plus
+sum over categorical columns of [x != x'] / l². Both are squared Euclidean distances (a category is
+a corner of a simplex), so every kernel here is positive definite. `torch_kernels` has the same
+functions for autograd.
 """
 
 from __future__ import annotations
@@ -49,8 +50,8 @@ def kernel_matrix(
     return KERNELS[kernel](scaled_distances(A, B, lengths, categorical), False)[0]
 
 
-# The kernels compute in place, in the memory of r²: a proposal needs millions of values, and most of its time
-# would go into intermediate tables.
+# The kernels compute in place, in the memory of r²: a proposal needs millions of values, and most
+# of its time would go into intermediate tables.
 
 
 def _squared_exponential(r2: np.ndarray, with_slope: bool) -> tuple[np.ndarray, np.ndarray | None]:

@@ -1,7 +1,7 @@
-"""What a network sees of a configuration: numbers shifted to [-1, 1], an indicator for each category.
+"""Inputs of a network: numbers scaled to [-1, 1], and an indicator for each category.
 
-A network takes codes for amounts, and the code of a category is no amount. A category that was never seen
-has all indicators 0.
+A network treats codes as amounts, but the code of a category is not an amount. A category that was
+not seen has all indicators 0.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Inputs:
-    """Map from codes to inputs, learned from codes.
+    """Map from codes to network inputs.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Inputs:
 
     @classmethod
     def from_codes(cls, theta: np.ndarray, categorical: np.ndarray) -> Inputs:
-        """With an indicator for each category that occurs in these codes, (n, d)."""
+        """A map with an indicator for each category in these codes, (n, d)."""
         pairs = [(c, v) for c in np.flatnonzero(categorical) for v in np.unique(theta[:, c])]
         return cls(np.array(pairs, dtype=float).reshape(-1, 2), categorical)
 
@@ -40,7 +40,7 @@ class Inputs:
         return int((~self.categorical).sum()) + len(self.levels)
 
     def is_compatible(self, other: Inputs) -> bool:
-        """Whether the columns of both mean the same."""
+        """Whether the columns of both have the same meaning."""
         return np.array_equal(self.levels, other.levels) and np.array_equal(
             self.categorical, other.categorical
         )

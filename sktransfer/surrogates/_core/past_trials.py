@@ -1,7 +1,7 @@
 """`PastTrials`: the trials of all past tasks in one table, with comparable scores.
 
-Notation: m tasks with N trials in all; theta (N, d) codes, z (N,) comparable scores, owner (N,) the number
-of each trial's task. A task's own scores are shift + scale z.
+Notation: m tasks with N trials in all; theta (N, d) codes, z (N,) comparable scores, owner (N,) the
+number of each trial's task. A task's own scores are shift + scale z.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Level:
     def recentered(self, seen: np.ndarray) -> Level:
         """This level, or one around the observed scores (n,) if these are implausible under it.
 
-        Errors are in the units of the data: those of house prices say nothing about those of a length.
+        Errors are in the units of the data: those of house prices say nothing about those of a
+        length.
 
         >>> accuracies = Level(0.8, 0.1, -3.0, 0.5)
         >>> accuracies.recentered(np.array([0.6, 0.9])) is accuracies
@@ -82,8 +83,8 @@ class PastTrials:
         ----------
         tasks : sequence of EncodedTask
         scores : {"standardize", "raw"} or callable
-            Standardize each task's scores, keep the one scale that all tasks share, or compute the scores
-            of a task by a function.
+            Standardize each task's scores, keep the one scale that all tasks share, or compute the
+            scores of a task by a function.
         """
         if scores == "raw":
             finite = [task.z[np.isfinite(task.z)] for task in tasks]
@@ -166,9 +167,9 @@ class PastTrials:
         """Rank of each trial within its task, from 0; (d,) -> (N,).
 
         The best trial comes first, then always the one farthest from those taken, in units of the
-        lengthscales. This greedy choice leaves a Gaussian process with the smallest largest uncertainty, so
-        the first n trials represent a task well. With `first`, only so many are ranked and all others get
-        the rank N.
+        lengthscales. This greedy choice leaves a Gaussian process with the smallest largest
+        uncertainty, so the first n trials represent a task well. With `first`, only so many are
+        ranked and all others get the rank N.
         """
         ranks = np.full(len(self.z), len(self.z))
         lengths, categorical = lengthscales[:, None], self.categorical[:, None]
@@ -197,10 +198,11 @@ class PastTrials:
         max_trials: int,
         order: np.ndarray | None,
     ) -> np.ndarray:
-        """Rows to condition a process on: all of the usable tasks, or `max_trials` of them; -> (k,).
+        """Rows to condition a process on: all of the usable tasks, or `max_trials` of them; ->
+        (k,).
 
-        A task's share is proportional to its squared similarity, the part of the target's variance that it
-        can explain.
+        A task's share is proportional to its squared similarity, the part of the target's variance
+        that it can explain.
 
         Parameters
         ----------
@@ -230,8 +232,8 @@ class PastTrials:
 def _winsorize(values: np.ndarray, typical_spread: float) -> np.ndarray:
     """Clip values (m,) to three robust standard deviations around their median; -> (m,).
 
-    One past task with an R² of -400 tells nothing about others. The robust standard deviation is increased by
-    `typical_spread`, so that a few tasks that agree leave room for others.
+    One past task with an R² of -400 tells nothing about others. The robust standard deviation is
+    increased by `typical_spread`, so that a few tasks that agree leave room for others.
     """
     middle = np.median(values)
     mad = np.median(np.abs(values - middle))

@@ -1,8 +1,8 @@
 """The Gaussian processes of many past tasks, one each, computed together.
 
-Notation: m tasks of at most N trials, theta (m, N, d), z (m, N), real (m, N) bool, h (m, d + 2) as in
-`gaussian_process`. Shorter tasks are padded with trials of score 0 and variance 1 that have no covariance with
-any other, so padding changes nothing. Real trials come first.
+Notation: m tasks of at most N trials, theta (m, N, d), z (m, N), real (m, N) bool, h (m, d + 2) as
+in `gaussian_process`. Shorter tasks are padded with trials of score 0 and variance 1 that have no
+covariance with any other, so padding changes nothing. Real trials come first.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ def select_trials(past: PastTrials, max_trials: int) -> np.ndarray:
     return past.farthest_point_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
 
 
-# -- hyperparameters -----------------------------------------------------------------------------------
+# -- hyperparameters
+# -----------------------------------------------------------------------------------
 
 
 def fit_tasks(
@@ -109,7 +110,8 @@ def _fit_group(
 def _gradient(
     h: np.ndarray, squares: np.ndarray, z: np.ndarray, real: np.ndarray, kernel: str, priors: Priors
 ) -> np.ndarray | None:
-    """Gradient of minus the log posterior, as in `gaussian_process.value_and_gradient`; -> (m, d + 2).
+    """Gradient of minus the log posterior, as in `gaussian_process.value_and_gradient`; -> (m, d +
+    2).
 
     None if a covariance has no Cholesky factor.
     """
@@ -151,7 +153,8 @@ def _invert(K: np.ndarray) -> np.ndarray | None:
     return inverse
 
 
-# -- posteriors ----------------------------------------------------------------------------------------
+# -- posteriors
+# ----------------------------------------------------------------------------------------
 
 
 class TaskGPs:
@@ -180,7 +183,8 @@ class TaskGPs:
             K = self._covariance(theta, theta) * (real[:, :, None] & real[:, None, :])
             N = theta.shape[1]
             K[:, np.arange(N), np.arange(N)] += np.where(real, np.exp(h[:, -1:]) + GP_JITTER, 1.0)
-            # With the inverse of the factor predictions are products of matrices, several times faster.
+            # With the inverse of the factor predictions are products of matrices, several times
+            # faster.
             self._whiten = np.linalg.inv(np.linalg.cholesky(K))
             white = self._whiten @ z[..., None]
             self._a = (np.swapaxes(self._whiten, 1, 2) @ white)[..., 0]

@@ -12,7 +12,8 @@ def _squared_exponential(r2: torch.Tensor) -> torch.Tensor:
     return torch.exp(-0.5 * r2)
 
 
-# In the memory of the first result: allocating memory for each step would take longer than the steps themselves.
+# In the memory of the first result: allocating memory for each step would take longer than the
+# steps themselves.
 
 
 def _matern32(r2: torch.Tensor) -> torch.Tensor:

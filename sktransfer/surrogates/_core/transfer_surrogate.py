@@ -1,7 +1,8 @@
 """`TransferSurrogate`: base of the surrogates that learn from past tasks.
 
-It holds the past trials in one table of comparable scores, trained weights as named tensors, and everything
-else that was learned as named arrays. `get_state` and `set_state` turn all of it into plain arrays and back.
+It holds the past trials in one table of comparable scores, trained weights as named tensors, and
+everything else that was learned as named arrays. `get_state` and `set_state` turn all of it into
+plain arrays and back.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ NO_SUCCESS = "no successful trial with the parameters that are fixed now"
 class TransferSurrogate(Surrogate):
     """Base of the surrogates that learn from past tasks.
 
-    A subclass defines `_train`, which fills ``trained_`` and ``learned_``, and `posterior`. Without past
-    trials it works as a plain GP, or as the surrogate that `_make_fallback` returns.
+    A subclass defines `_train`, which fills ``trained_`` and ``learned_``, and `posterior`. Without
+    past trials it works as a plain GP, or as the surrogate that `_make_fallback` returns.
 
     Attributes
     ----------

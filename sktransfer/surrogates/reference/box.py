@@ -1,17 +1,18 @@
 """`Box`: a search within the bounding box of the past tasks' best settings; Perrone et al. 2019.
 
-Notation: m past tasks, best (m, d) the codes of each one's best setting. The box:
+Notation: m past tasks, best (m, d) the codes of each one's best setting. The box is
 
     numbers     low = min_i best_i,  high = max_i best_i,  column by column
     categories  those that are in some best_i
 
-Within the box a plain Gaussian process on the target's own trials.
+The search within the box uses a plain Gaussian process on the target's trials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -22,28 +23,28 @@ from sktransfer.surrogates.gp import GP
 class Box(GP):
     """Gaussian process on the target's own trials, in the smallest box that holds all past optima.
 
-    Needs trials of past tasks, nothing of their data: a box of few optima is small by chance, one of many
-    odd tasks is the whole space. There is nothing to train, and a proposal costs as much as one of `GP`.
-    To be preferred where good settings of all tasks lie in one part of a space that was made too large;
-    which of the past tasks are alike does not matter to it.
+    It needs trials of past tasks, but no profiles. The box of a few optima is small by chance, the
+    box of many diverse tasks is the whole space. There is nothing to train, and a proposal costs as
+    much as one of `GP`. Prefer it if the good settings of all tasks are in one part of a space that
+    is too large. It ignores which past tasks are similar.
 
-    A box may be wrong. The first `n_inside` trials stay in it; afterwards every second trial is free, and
-    once the best trial so far lies outside, the box is given up.
+    The box may be wrong. The first `n_inside` trials stay in it. Then every second trial is free,
+    and the box is dropped once the best trial is outside.
 
     Parameters
     ----------
     n_inside : int or None
-        Trials that stay in the box; None, all of them, as in the paper.
+        Number of trials that stay in the box. None is all of them, as in the paper.
     min_width : float
-        Sides shorter than this share of the space are widened to it, around their middle: the box of one
-        past task would be a point.
+        Minimum width of a side, as a share of the space. Shorter sides are widened around their
+        center, because the box of one past task would be a point.
     kernel, n_initial, max_iter
         As in `GP`.
 
     References
     ----------
-    Perrone, Shen, Seeger, Archambeau, Jenatton (2019). Learning search spaces for Bayesian optimization:
-    another view of hyperparameter transfer learning. NeurIPS.
+    Perrone, Shen, Seeger, Archambeau, Jenatton (2019). Learning search spaces for Bayesian
+    optimization: another view of hyperparameter transfer learning. NeurIPS.
 
     Examples
     --------
@@ -57,7 +58,7 @@ class Box(GP):
     """
 
     uses_past_tasks = True
-    fallback_name = "a Gaussian process in the whole space"
+    fallback_name: ClassVar[str] = "a Gaussian process in the whole space"
 
     def __init__(
         self,
@@ -78,8 +79,8 @@ class Box(GP):
         if not 0 < self.min_width <= 1:
             raise ValueError(f"min_width={self.min_width!r} must be above 0 and at most 1.")
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Box:
-        """Note the best setting of each past task; there is nothing to train."""
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Self:
+        """Store the best setting of each past task."""
         super().fit(tasks, warm_from)
         useful = [task for task in tasks if np.isfinite(task.z).any()]
         varied = [np.ptp(task.theta, axis=0) > 0 for task in useful]
@@ -92,23 +93,23 @@ class Box(GP):
         )
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """The best setting of each past task, and the columns in which some task has tried two values."""
+        """The best setting of each past task, and the columns that some task has varied."""
         return dict(self.past_)
 
-    def set_state(self, state: dict[str, np.ndarray]) -> Box:
+    def set_state(self, state: dict[str, np.ndarray]) -> Self:
         self.past_ = dict(state)
         self.n_tasks_ = int(state["n_tasks"])
         return self
 
     def hints(self, target: EncodedTask) -> SearchHints:
-        """The box, unless the next trial is free."""
+        """The next trial is in the box, unless it is free."""
         return replace(super().hints(target), region=self._region(target))
 
     def _region(self, target: EncodedTask) -> Region | None:
-        """The box, where the next trial is to be in it; columns that the past never varied are free."""
+        """The box for the next trial. Columns that no past task varied are free."""
         best, varied = self.past_["best"], self.past_["varied"]
         if not varied.any():
-            return None  # no optimum was ever looked for
+            return None  # no past task has searched
         numbers = varied & ~target.categorical
         low, high = np.zeros(len(varied)), np.ones(len(varied))
         low[numbers], high[numbers] = best[:, numbers].min(axis=0), best[:, numbers].max(axis=0)
@@ -124,7 +125,7 @@ class Box(GP):
         return box if self._is_restricted(box, target) else None
 
     def _is_restricted(self, box: Region, target: EncodedTask) -> bool:
-        """Whether the next trial has to be in the box; the paper's is for ever."""
+        """Whether the next trial must be in the box."""
         if self.n_inside is None or len(target.z) < self.n_inside:
             return True
         if (len(target.z) - self.n_inside) % 2 == 0 or not np.isfinite(target.z).any():
@@ -133,20 +134,20 @@ class Box(GP):
 
 
 def _best_setting(task: EncodedTask) -> np.ndarray:
-    """Code of the best success, of those that exist in today's space if there are any; (d,)."""
+    """Code of the best success, if possible one that exists in the target's space; (d,)."""
     ok = np.isfinite(task.z)
     known = ok & ~(task.theta[:, task.categorical] < 0).any(axis=1)
     rows = np.flatnonzero(known if known.any() else ok)
-    # Numbers may lie outside of today's bounds, and -1 is no category of ours.
+    # Numbers may be outside the target's bounds; -1 is an unknown category.
     return np.clip(task.theta[rows[np.argmax(task.z[rows])]], np.where(task.categorical, -1, 0), 1)
 
 
 def _known_categories(codes: np.ndarray) -> np.ndarray:
-    """The categories of today's space among these."""
+    """The categories among these that exist in the target's space."""
     return np.unique(codes[codes >= 0])
 
 
 def _shift_into_unit(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """An interval that sticks out of [0, 1] moved back into it, its width kept."""
+    """Shift an interval into [0, 1], keeping its width."""
     back = np.maximum(-low, 0) - np.maximum(high - 1, 0)
     return np.clip(low + back, 0, 1), np.clip(high + back, 0, 1)
