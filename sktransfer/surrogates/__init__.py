@@ -108,7 +108,8 @@ def check_surrogate(surrogate: Any) -> None:
     if isinstance(surrogate, Surrogate) or (isinstance(surrogate, str) and surrogate in REGISTRY):
         return
     raise ValueError(
-        f"surrogate={surrogate!r} is not known. Use one of {sorted(REGISTRY)}, or a Surrogate instance."
+        f"surrogate={surrogate!r} is not known. "
+        f"Use one of {sorted(REGISTRY)}, or a Surrogate instance."
     )
 
 

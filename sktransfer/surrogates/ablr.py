@@ -2,12 +2,13 @@
 
 Notation (of the supplement)
 --------
-theta (N_t, d), z (N_t,)   trials of task t, with standardized scores       c_t (q,) its context, q = 0: none
+theta (N_t, d), z (N_t,)      trials of task t, with standardized scores
+c_t (q,)                      its context, q = 0: none
 Phi_t = phi_w([theta, c_t])   (N_t, D) features, a network of tanh layers with weights w
 
     z_t | v_t ~ N(Phi_t v_t, 1/beta_t),   v_t ~ N(v_0, 1/alpha_t),   v_0 = 0 in the paper,
 
-    rho = - sum_t log N(z_t; Phi_t v_0, I/beta_t + Phi_t Phi_t'/alpha_t),                         (1)
+    rho = - sum_t log N(z_t; Phi_t v_0, I/beta_t + Phi_t Phi_t'/alpha_t),                    (1)
 
 is minimized over w, alpha, beta, contexts and v_0 with their log priors. `linear_regression`
 computes (1) for N > D and for N <= D.
@@ -103,7 +104,9 @@ class ABLR(TransferSurrogate):
     Examples
     --------
     >>> import numpy as np
-    >>> past = EncodedTask(np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2]), np.array([False]))
+    >>> theta, z = np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2])
+    >>> number = np.array([False])
+    >>> past = EncodedTask(theta, z, number)
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
     >>> mean, _ = ABLR(steps=100).fit([past]).posterior(target).predict(np.array([[0.4], [0.9]]))
     >>> bool(mean[0] > mean[1])
@@ -235,7 +238,7 @@ class ABLR(TransferSurrogate):
         return -DEVIATION.log_density(deviation) - NOISE.log_density(-beta)
 
     def _can_continue(self, warm_from: Surrogate | None, contexts: Contexts) -> bool:
-        """Whether an earlier model has inputs of the same meaning. If so, its contexts are copied."""
+        """Whether an earlier model has the same inputs. If so, its contexts are copied."""
         return (
             isinstance(warm_from, ABLR)
             and bool(getattr(warm_from, "trained_", None))
@@ -268,7 +271,7 @@ class ABLR(TransferSurrogate):
     def _condition(
         self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level
     ) -> ConditionedPosterior:
-        """The head given the trials, with the most probable alpha and beta under the past ones' prior."""
+        """The head given the trials, with the most probable alpha and beta."""
         logs = np.stack([self.learned_["log_alpha"], self.learned_["log_beta"]])  # (2, m)
         center, spread = logs.mean(axis=1), np.hypot(logs.std(axis=1), 0.5)
 
@@ -287,7 +290,7 @@ class ABLR(TransferSurrogate):
         )
 
     def _context_of(self, target: EncodedTask, y: np.ndarray) -> np.ndarray:
-        """The target's context: given, computed from its data, or the most probable given its scores."""
+        """The target's context: given, computed from its data, or most probable by its trials."""
         known = self.learned_["contexts"]
         given = find_vector(self.embeddings or {}, target)
         if given is not None or not known.shape[1]:
@@ -358,7 +361,7 @@ class ABLR(TransferSurrogate):
 
 
 class _HeadPrior:
-    """Prior of a head at one context: v ~ N(v_0, 1/alpha), so that f = Phi v is a Gaussian process."""
+    """Prior of a head at one context: f = Phi v is a Gaussian process, v ~ N(v_0, 1/alpha)."""
 
     def __init__(self, model: ABLR, c: np.ndarray, alpha: float, beta: float):
         self._model, self._c, self._alpha, self.noise = model, c, alpha, 1 / beta

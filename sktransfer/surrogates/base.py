@@ -195,7 +195,8 @@ class Surrogate(BaseEstimator):
         self.n_tasks_ = len(tasks)
         if self.fallback_name and not any(np.isfinite(task.z).any() for task in tasks):
             warnings.warn(
-                f"{type(self).__name__} has no past trials to learn from and works as {self.fallback_name}.",
+                f"{type(self).__name__} has no past trials to learn from and works as "
+                f"{self.fallback_name}.",
                 SurrogateWarning,
                 stacklevel=2,
             )
@@ -203,7 +204,7 @@ class Surrogate(BaseEstimator):
 
     @property
     def task_ids(self) -> list[str]:
-        """Ids of the past tasks of `fit`, in the order of `similarity`. Needed if it is cacheable."""
+        """Ids of the past tasks, in the order of `similarity`. A cacheable surrogate has them."""
         return []
 
     def posterior(self, target: EncodedTask) -> Posterior | None:

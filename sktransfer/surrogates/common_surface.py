@@ -11,13 +11,13 @@ is one function for all tasks, a Gaussian process with noise variance v and cova
 
     "sqe"   K = exp(-|theta - theta'|²_l / 2) exp(-|x - x'|²_q / 2),  lengthscales l (d,), q (3,)
     "mkl"   K = w1 exp(-|theta - theta'|²_l / 2) [same task]
-              + w2 (1 - |theta - theta'| / B) [both among the target and its 20 nearest tasks]   (section 3.4)
+              + w2 (1 - |theta - theta'| / B) [both near the target]  (section 3.4)
 
-with w = (0.3, 0.7). Both are sums of products of a kernel of configurations and one of tasks. Those
-of tasks are positive semi-definite: [same task] is a block matrix of ones, and the last factor is g
-g' for the vector g of ones and zeros (the paper's, which only depends on the second trial, is not
-even symmetric). For 1 - |.| / B see `neighbor_kernel`. Hence so are the products (Schur) and their
-sum.
+with w = (0.3, 0.7); the target and its 20 nearest tasks are near. Both are sums of products of a
+kernel of configurations and one of tasks. Those of tasks are positive semi-definite: [same task] is
+a block matrix of ones, and the last factor is g g' for the vector g of ones and zeros (the paper's,
+which only depends on the second trial, is not even symmetric). For 1 - |.| / B see
+`neighbor_kernel`. Hence so are the products (Schur) and their sum.
 
 Trials of tasks that are not near have covariance 0 with all others and drop out exactly. So "mkl"
 conditions on the trials of the nearest tasks plain, P of them. Past tasks do not change: their y
@@ -219,7 +219,7 @@ class CommonSurface(TransferSurrogate):
             self.learned_["order"] = self.past_.farthest_point_order(reach)
 
     def _loss(self, rng: np.random.Generator) -> torch.Tensor:
-        """Negative log posterior of the hyperparameters, estimated from the trials of a few tasks."""
+        """Negative log posterior of the hyperparameters, from the trials of a few tasks."""
         past, own = self.past_, self.trained_
         rows = self._batch(rng)
         theta, owner = tensor(past.theta[rows]), past.owner[rows]
@@ -258,7 +258,7 @@ class CommonSurface(TransferSurrogate):
     # -- the target ----------------------------------------------------------------------------
 
     def hints(self, target: EncodedTask) -> SearchHints:
-        """Coordinates are redrawn only if there are past tasks, and so a common scale to estimate."""
+        """Coordinates are redrawn only if there are past tasks."""
         hints = super().hints(target)
         return replace(hints, redraw=self.redraw) if self._has_past else hints
 
@@ -315,7 +315,7 @@ class CommonSurface(TransferSurrogate):
             ].numpy()
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
-        """Prior correlation of the scores of one setting. With "mkl" it is the same for all neighbors."""
+        """Prior correlation of the scores of one setting; with "mkl" equal for all neighbors."""
         return self._scatter(self._similarity_to(target) if self._has_past else np.empty(0))
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
@@ -352,7 +352,7 @@ class _Surface:
     def moments(
         self, theta: np.ndarray, anchors: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means, variances, and covariances with the anchors; (n, d), (k, d) -> (n,), (n,), (n, k)."""
+        """Means, variances, and covariances with the anchors, as in `Prior`."""
         with torch_context():
             k, white = self._whiten(theta)
             if self._anchors is None or self._anchors[0] is not anchors:

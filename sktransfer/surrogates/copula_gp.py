@@ -3,9 +3,10 @@ et al. 2020).
 
 Notation
 --------
-x    (n, p) inputs of the network, z = psi(y) the normal scores of one task's trials (section 4.1, `normal_scores`)
-mu_w(x), sigma_w(x)   outputs of the network: z ~ N(mu_w(x), sigma_w(x)²) for a new task
-r = (z - mu_w) / sigma_w   residuals, modeled by a Gaussian process on the target's own trials (section 4.2)
+x (n, p)                   inputs of the network
+z = psi(y)                 normal scores of one task's trials (section 4.1, `normal_scores`)
+mu_w(x), sigma_w(x)        outputs of the network: z ~ N(mu_w(x), sigma_w(x)²) for a new task
+r = (z - mu_w) / sigma_w   residuals, a Gaussian process on the target's trials (section 4.2)
 
 Several metrics are averaged on the normal scale, z = (psi(y1) + psi(y2)) / 2 (section 4.3),
 whatever their units. The paper minimizes. Here everything is maximized, and less time is better.
@@ -230,9 +231,10 @@ class CopulaGP(TransferSurrogate):
     def _warn_if_unmeasured(self, target: EncodedTask) -> None:
         unknown = [n for n in self._names if n not in ("score", "time") and n not in target.metrics]
         if unknown and len(target.z):
+            known = ["score", "time", *sorted(set(target.metrics) - {"fit_time"})]
             warnings.warn(
-                f"objective={self.objective!r}: {', '.join(unknown)} was not measured on these data. "
-                f"Available are score, time, {', '.join(sorted(set(target.metrics) - {'fit_time'}))}.",
+                f"objective={self.objective!r}: {', '.join(unknown)} was not measured. "
+                f"Available metrics: {', '.join(known)}.",
                 SurrogateWarning,
                 stacklevel=2,
             )
@@ -316,12 +318,12 @@ class _NormalScale(Posterior):
         return self._incumbent
 
     def to_scores(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The score of the same rank, and half the difference of those one deviation above and below."""
+        """Scores of the same rank, and half their difference from one deviation below to above."""
         low, middle, high = (self._score(mean + k * std) for k in (-1, 0, 1))
         return middle, (high - low) / 2
 
     def _score(self, normal: np.ndarray) -> np.ndarray:
-        """Interpolate; beyond the best and the worst trial, on the line from the middle through them."""
+        """Interpolate; beyond the trials, on the line from the middle one through the last."""
         at, scores = self._normal, self._scores
         found = np.interp(normal, at, scores)
         if len(at) < 3 or at[-1] == at[0]:

@@ -56,7 +56,8 @@ class DistBLR(JointSurrogate):
     Examples
     --------
     >>> import numpy as np
-    >>> past = EncodedTask(np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2]), np.array([False]))
+    >>> theta, z = np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2])
+    >>> past = EncodedTask(theta, z, np.array([False]))
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
     >>> DistBLR(steps=20, n_settings=1).fit([past]).hints(target).restrict_to
     array([[0.4]])

@@ -191,7 +191,7 @@ class DistGP(JointSurrogate):
         return _PastPrior(self, self._similarity_to(psi))
 
     def _root(self, rows: np.ndarray) -> torch.Tensor:
-        """Cholesky factor of the covariance of some past trials, which does not depend on the target."""
+        """Cholesky factor of the covariance of some past trials, the same for every target."""
         if self._factor_cache is None or not np.array_equal(self._factor_cache[0], rows):
             tasks, owner = np.unique(self.past_.owner[rows], return_inverse=True)
             theta, psi = tensor(self.past_.theta[rows]), tensor(self.learned_["psi"][tasks])

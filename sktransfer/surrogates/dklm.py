@@ -106,7 +106,8 @@ class DKLM(TransferSurrogate):
     --------
     >>> import numpy as np
     >>> theta = np.linspace(0, 1, 8)[:, None]
-    >>> past = [EncodedTask(theta, np.sin(5 * theta[:, 0] + b), np.array([False])) for b in range(3)]
+    >>> z, number = np.sin(5 * theta[:, 0] + np.arange(3)[:, None]), np.array([False])
+    >>> past = [EncodedTask(theta, row, number) for row in z]
     >>> surrogate = DKLM(steps=5).fit(past)
     >>> target = EncodedTask(theta[:4], np.sin(5 * theta[:4, 0] + 0.5), np.array([False]))
     >>> mean, std = surrogate.posterior(target).predict(theta)
@@ -337,7 +338,7 @@ class DKLM(TransferSurrogate):
         return (shift + scale * z - own_shift) / own_scale, own_shift, own_scale
 
     def _adapt(self, start: Weights, trials: Trials) -> Weights:
-        """Adam steps from the same start for each posterior, so that it depends on the trials only."""
+        """Adam steps from the same start, so that the posterior depends on the trials only."""
         default = 60 if not self.meta else 0 if self.prior else 10
         steps = default if self.adapt_steps is None else self.adapt_steps
         return self._descend(start, trials, trials, steps if len(trials.z) >= 2 else 0)

@@ -4,15 +4,18 @@ Notation: m past tasks that are used, mu_i(theta) the mean of the process on the
 in units of its standardized scores; w (m,) weights that sum to 1, by the similarity of the data.
 
     prior mean   mu(theta) = sum_i w_i mu_i(theta)
-    covariance   S(theta, theta') = c sum_i w_i (mu_i - mu)(theta) (mu_i - mu)(theta') + r k(theta, theta')
+    covariance   S(theta, theta') = c sum_i w_i (mu_i - mu)(theta) (mu_i - mu)(theta')
+                                    + r k(theta, theta')
 
 with c = 1 / (1 - sum w²), the correction of a weighted covariance, and k a Matérn kernel for what
-no past task
-shows. It is the prior of  f = mu + sum_i a_i sqrt(c w_i) (mu_i - mu) + residual,  a_i ~ N(0, 1).  Given the
-target's trials, the posterior finds which past tasks the target resembles, and how it differs from
-all of them.
+no past task shows. It is the prior of
 
-    weights      w_i ~ exp(-d_i² / 2 bandwidth²),  d_i the distance of the handcrafted meta-features,
+    f = mu + sum_i a_i sqrt(c w_i) (mu_i - mu) + residual,  a_i ~ N(0, 1).
+
+Given the target's trials, the posterior finds which past tasks the target resembles, and how it
+differs from all of them.
+
+    weights      w_i ~ exp(-d_i² / 2 bandwidth²),  d_i the distance of the meta-features,
 
 each feature weighted by how well it predicts that past tasks differ (`feature_weights`). Bandwidth,
 r and the noise are those that predict each past task best from the others (`leave_one_out`). If
@@ -91,7 +94,8 @@ class TaskPrior(TaskProcesses):
     --------
     >>> from sktransfer.surrogates import EncodedTask
     >>> theta, number = np.linspace(0, 1, 7)[:, None], np.array([False])
-    >>> past = [EncodedTask(theta, -((theta[:, 0] - best) ** 2), number) for best in (0.6, 0.7, 0.8)]
+    >>> z = [-((theta[:, 0] - best) ** 2) for best in (0.6, 0.7, 0.8)]
+    >>> past = [EncodedTask(theta, row, number) for row in z]
     >>> no_trials = EncodedTask(np.empty((0, 1)), np.empty(0), number)
     >>> mean, _ = TaskPrior().fit(past).posterior(no_trials).predict(theta)
     >>> float(theta[mean.argmax(), 0].round(2))
@@ -145,7 +149,7 @@ class TaskPrior(TaskProcesses):
         self.learned_ |= self._fit_hyperparameters(weighted / units[1])
 
     def _fit_hyperparameters(self, squares: np.ndarray) -> dict[str, np.ndarray]:
-        """Bandwidth, residual and noise that predict past tasks best, and whether all scores are noise."""
+        """Hyperparameters that predict past tasks best, and whether all scores are noise."""
         m = len(self.past_)
         if m < 3:
             return {"hyperparameters": np.array(DEFAULT_HYPERPARAMETERS), "noise": np.array(False)}
@@ -198,7 +202,7 @@ class TaskPrior(TaskProcesses):
         return order, kernel_weights(squares[order], self.learned_["hyperparameters"][0])
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
-        """Each past task's weight relative to the largest, times the weight of the prior in the average."""
+        """Weight of each past task relative to the largest, times the weight of the prior."""
         similarity = np.zeros(len(self.past_))
         if self._has_past and not self._reason_ignored(target):
             numbers, weights = self._nearest_tasks(target)

@@ -41,7 +41,8 @@ class WarmStart(GP):
     Examples
     --------
     >>> import numpy as np
-    >>> past = EncodedTask(np.array([[0.2], [0.8]]), np.array([0.5, 0.9]), np.array([False]), id="a")
+    >>> theta, z, number = np.array([[0.2], [0.8]]), np.array([0.5, 0.9]), np.array([False])
+    >>> past = EncodedTask(theta, z, number, id="a")
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
     >>> hints = WarmStart().fit([past]).hints(target)
     >>> hints.first_settings.tolist(), hints.sources
@@ -81,7 +82,7 @@ class WarmStart(GP):
         )
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """Past settings, best first, with the number of their task; ids and meta-features of the tasks."""
+        """Past settings, best first, and the number, id and meta-features of their tasks."""
         return dict(self.past_)
 
     def set_state(self, state: dict[str, np.ndarray]) -> Self:

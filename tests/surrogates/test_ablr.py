@@ -189,7 +189,7 @@ def test_an_encoder_reads_the_context_from_the_data():
     [
         ({"encoder": "manual"}, "encoder='manual'.*ManualEncoder"),
         ({"context": "known"}, "context='known'.*learned"),
-        ({"encoder": ManualEncoder(), "context": "learned"}, "either an encoder or"),
+        ({"encoder": ManualEncoder(), "context": "learned"}, "either encoder or"),
         ({"head": "mean"}, "head='mean'.*shared.*zero"),
         ({"layers": ()}, "layers"),
         ({"steps": 0}, "steps=0"),

@@ -34,7 +34,10 @@ class Prior(Protocol):
     def moments(
         self, theta: np.ndarray, anchors: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means, variances, and covariances with the anchors; (n, d), (k, d) -> (n,), (n,), (n, k)."""
+        """Means, variances, and covariances with the anchors.
+
+        (n, d), (k, d) -> (n,), (n,), (n, k)
+        """
 
 
 class ConditionedPosterior(Posterior):
@@ -78,7 +81,7 @@ class ConditionedPosterior(Posterior):
         self._a = whiten(self._L, whiten(self._L, (y - self._shift) / b - m), transposed=True)
 
     def _log_density(self, white: np.ndarray, ones: np.ndarray, spread: float, b: float) -> float:
-        """log p(y | b) with a integrated out: covariance K + spread² 11', by the matrix determinant lemma."""
+        """log p(y | b), a integrated out: K + spread² 11', by the matrix determinant lemma."""
         information = spread**2 * (ones @ ones)
         square = white @ white - spread**2 * (ones @ white) ** 2 / (1 + information)
         log_det = 2 * np.log(np.diag(self._L)).sum() + np.log1p(information)

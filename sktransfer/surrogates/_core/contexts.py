@@ -31,7 +31,9 @@ def data_key(profile: DatasetProfile | None) -> str | None:
 
     >>> from sktransfer import profile
     >>> X, y = [[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]], [0, 1, 1]
-    >>> data_key(profile(X, y)) == data_key(profile(X[::-1], y[::-1])) != data_key(profile(X[:2], y[:2]))
+    >>> parts = slice(3), slice(None, None, -1), slice(2)
+    >>> keys = [data_key(profile(X[rows], y[rows])) for rows in parts]
+    >>> keys[0] == keys[1] != keys[2]
     True
     """
     if profile is None or not len(profile.fingerprint):
@@ -105,7 +107,7 @@ class Contexts:
         return self(np.arange(len(self._tasks))).numpy()
 
     def __call__(self, chosen: np.ndarray, rng: np.random.Generator | None = None) -> torch.Tensor:
-        """Differentiable contexts of some tasks; with `rng`, on new batches of their rows; -> (k, q)."""
+        """Differentiable contexts of some tasks, on new batches of rows if `rng`; -> (k, q)."""
         if self._encoder is None:
             return tensor(np.empty((len(chosen), 0)))
         known = [i for i in chosen if self._inputs[i] is not None]
@@ -138,7 +140,7 @@ class Contexts:
         )
 
     def start_from(self, encoder: Encoder | None, vectors: Mapping[str, np.ndarray]) -> bool:
-        """Continue from an earlier model's encoder and vectors by task; return whether it is possible."""
+        """Continue from an earlier model's encoder and vectors; return whether it is possible."""
         own = self._encoder
         if own is None or encoder is None:
             return own is encoder

@@ -81,8 +81,10 @@ def value_and_gradient(
     The gradient is in closed form. With G = dl/dK for the log likelihood l (Rasmussen & Williams
     2006, eq. 5.9),
 
-        G = (a a' - K⁻¹) / 2,   dl/d log l_j = -2 l_j⁻² sum (G s dk/dr²) D_j,   dl/d log s = sum G s k,
-        dl/d log v = v trace G,   D_j the squared differences in column j.
+        G = (a a' - K⁻¹) / 2,   dl/d log l_j = -2 l_j⁻² sum (G s dk/dr²) D_j,
+        dl/d log s = sum G s k,   dl/d log v = v trace G,
+
+    D_j the squared differences in column j.
 
     Parameters
     ----------

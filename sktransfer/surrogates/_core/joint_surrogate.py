@@ -145,7 +145,7 @@ class JointSurrogate(TransferSurrogate):
         return torch.cat([psi, tensor(self.learned_["sizes"][list(chosen)])[:, None]], dim=1)
 
     def _batch(self, usable: list[int], rng: np.random.Generator) -> tuple[list[int], np.ndarray]:
-        """Tasks and rows of one training step: all of them, or a random part of `max_batch` trials."""
+        """Tasks and rows of a training step: all, or `max_batch` random trials."""
         owner = self.past_.owner
         rows = np.flatnonzero(np.isin(owner, usable))
         if len(rows) <= self.max_batch:
@@ -213,7 +213,7 @@ class JointSurrogate(TransferSurrogate):
         )
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
-        """The model's posterior given the past and the target's trials, averaged with a plain GP."""
+        """The model given past trials and the target's, averaged with a plain GP."""
         psi = self._target_psi(target) if self._has_past else None
         if psi is None:
             return self._posterior_without_past(target)
@@ -246,7 +246,7 @@ class JointSurrogate(TransferSurrogate):
         return np.append(psi, min(_n_rows(target.profile) / float(self.learned_["largest"]), 1.0))
 
     def _psi_from_trials(self, target: EncodedTask) -> np.ndarray:
-        """The vector under which the target's scores are most probable, among the past ones and between."""
+        """The vector that makes the target's scores most probable."""
         known = self.learned_["psi"][self.learned_["readable"]]
         if not len(target.z):
             return known.mean(axis=0)

@@ -16,7 +16,10 @@ Kernel = Callable[[np.ndarray, bool], tuple[np.ndarray, np.ndarray | None]]
 
 
 def squared_differences(A: np.ndarray, B: np.ndarray, categorical: np.ndarray) -> np.ndarray:
-    """Squared differences by column, 0 or 1 in categorical ones; (..., n, d), (..., m, d) -> (..., n, m, d)."""
+    """Squared differences by column, 0 or 1 in categorical ones.
+
+    (..., n, d), (..., m, d) -> (..., n, m, d)
+    """
     apart = A[..., :, None, :] - B[..., None, :, :]
     if categorical.any():
         return np.where(categorical, apart != 0, apart * apart)
@@ -86,4 +89,4 @@ KERNELS: dict[str, Kernel] = {
     "matern32": _matern32,
     "matern52": _matern52,
 }
-"""Name -> function of r² and of whether the slope is needed, that gives k and dk/dr². It overwrites r²."""
+"""Name -> function of r², which it overwrites, and of whether to compute dk/dr²; -> k, dk/dr²."""

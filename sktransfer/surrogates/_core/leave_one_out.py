@@ -20,7 +20,7 @@ BANDWIDTHS = np.array([0.15, 0.3, 0.6, 1.2, 100.0])
 RESIDUALS = np.array([0.03, 0.1, 0.3, 1.0])
 NOISES = np.array([0.001, 0.01, 0.1, 0.3, 1.0])
 MAX_NOISE = 0.1
-"""The most that is assumed for a target. 1, the whole variance, means that past scores are noise."""
+"""Upper limit for a target. A noise of 1, the whole variance, means that past scores are noise."""
 
 DEFAULT_HYPERPARAMETERS = (1.2, 0.3, 0.01)
 """Bandwidth, residual and noise if there are too few past tasks to learn them from."""
@@ -31,7 +31,7 @@ _MIN_CORRECTION = 0.1  # lower bound of 1 - sum w²
 
 
 def kernel_weights(squares: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Weights that sum to 1, from squared distances. The nearest task counts most, however far it is."""
+    """Weights that sum to 1, from squared distances relative to the nearest task."""
     w = np.exp(-0.5 * (squares - squares.min()) / bandwidth**2)
     return w / w.sum()
 

@@ -70,7 +70,7 @@ def average_by_evidence(
     level: Level,
     prior_log_odds: float = PRIOR_LOG_ODDS,
 ) -> AveragedPosterior:
-    """Average with a plain GP, weighted by the evidences of scores y at theta under one prior of their scale."""
+    """Average with a plain GP by the evidences of the scores under one prior of their scale."""
     if (
         level.shift_std == 0
     ):  # tasks are assumed to share one scale; the plain GP does not assume it

@@ -153,7 +153,10 @@ class PastTrials:
         return self.theta[self.best_rows(n, usable)]
 
     def best_rows(self, n: int, usable: np.ndarray) -> np.ndarray:
-        """Rows of the n best trials of each usable task whose settings exist in the target's space; -> (k,)."""
+        """Rows of the n best trials of each usable task; -> (k,).
+
+        Trials whose settings do not exist in the target's space are skipped.
+        """
         known = usable[self.owner] & ~(self.theta[:, self.categorical] < 0).any(axis=1)
         best = [np.empty(0, dtype=int)]
         for task in range(len(self)):

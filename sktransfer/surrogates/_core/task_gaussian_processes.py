@@ -30,7 +30,7 @@ _RATE_DECAY = 0.9  # share of the learning rate that is lost over all steps
 
 
 def pad_tasks(past: PastTrials, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The kept trials, (N,) bool, of each past task side by side; -> theta, z, real of the notation."""
+    """The kept trials, (N,) bool, of each past task; -> theta, z, real of the notation."""
     rows = [np.flatnonzero(kept & (past.owner == task)) for task in range(len(past))]
     N = max((len(own) for own in rows), default=0)
     real = np.arange(N) < np.array([len(own) for own in rows])[:, None]
@@ -40,7 +40,7 @@ def pad_tasks(past: PastTrials, kept: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def select_trials(past: PastTrials, max_trials: int) -> np.ndarray:
-    """Which trials the processes use: at most `max_trials` of each task, the best and the most distant; (N,)."""
+    """Select at most `max_trials` of each task, the best and most distant; -> (N,) bool."""
     if len(past) == 0 or np.bincount(past.owner).max() <= max_trials:
         return np.ones(len(past.z), dtype=bool)
     return past.farthest_point_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
@@ -83,7 +83,7 @@ def _group_by_length(lengths: np.ndarray) -> list[np.ndarray]:
 def _fit_group(
     theta: np.ndarray, z: np.ndarray, real: np.ndarray, categorical: np.ndarray, kernel: str
 ) -> np.ndarray:
-    """Adam (Kingma & Ba 2015) on the log posterior of each task's hyperparameters; -> h (m, d + 2)."""
+    """Adam (Kingma & Ba 2015) on each task's log posterior; -> h (m, d + 2)."""
     m, N, d = theta.shape
     priors = default_priors(d)
     squares = squared_differences(theta, theta, categorical).reshape(m, N * N, d)

@@ -1,4 +1,4 @@
-"""The kernels of `kernels` as torch functions, for models that are trained by automatic differentiation."""
+"""The kernels of `kernels` in torch, for models trained by automatic differentiation."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def train(
                 for weight, last in zip(weights, good, strict=True):
                     weight.copy_(last)
                 warnings.warn(
-                    "Training ended early because the likelihood is not finite. The last good weights are used.",
+                    "Training ended early because the likelihood is not finite.",
                     SurrogateWarning,
                     stacklevel=2,
                 )

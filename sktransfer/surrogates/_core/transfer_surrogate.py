@@ -112,7 +112,7 @@ class TransferSurrogate(Surrogate):
         return len(self.past_.z) > 0
 
     def _start_from(self, warm_from: Surrogate | None) -> bool:
-        """Copy the weights of an earlier surrogate if its inputs and shapes match; return whether they do."""
+        """Copy an earlier surrogate's weights if they match; return whether they do."""
         if not self._has_same_shapes(warm_from):
             return False
         assert isinstance(warm_from, TransferSurrogate)

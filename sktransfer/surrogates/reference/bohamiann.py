@@ -4,14 +4,14 @@ Notation: x (n, p) inputs of the target's n trials, z (n,) standardized scores; 
 with one output; t = [w, log s²] all that is sampled. K chains run in parallel: each weight has a
 leading axis of K.
 
-    U(t) = sum_i [(z_i - f(x_i; w))² / 2 s² + log s² / 2] - log p(w) - log p(s²)                   (eq. 4)
+    U(t) = sum_i [(z_i - f(x_i; w))² / 2 s² + log s² / 2] - log p(w) - log p(s²)          (eq. 4)
 
 Stochastic-gradient Hamiltonian Monte Carlo, with the scale adapted to each weight (section 4.2): V
 is the running mean of the squared gradients, g that of the gradients, T the number of steps that
 both average over,
 
-    during burn-in   T += 1 - g² T / V,   g += (grad U - g) / T,   V += (grad U² - V) / T          (eq. 8, 9)
-    always           v += - e² V^-1/2 grad U - a v + N(0, 2 e² a V^-1/2),   t += v                 (eq. 10)
+    burn-in   T += 1 - g² T / V,   g += (grad U - g) / T,   V += (grad U² - V) / T   (eq. 8, 9)
+    always    v += - e² V^-1/2 grad U - a v + N(0, 2 e² a V^-1/2),   t += v          (eq. 10)
 
 with a = e V^-1/2 C = 0.05. The paper subtracts e⁴ from the variance of the noise, because
 minibatches make the gradient noisy. Here all trials are in one batch. The paper runs one chain for
@@ -131,8 +131,8 @@ class Bohamiann(Surrogate):
                 T += 1 - g * g * T / V
                 g += rate * (gradient - g)
                 V += rate * (gradient * gradient - V)
-                # The squared gradients estimate the curvature, which is at least the prior's. A gradient
-                # that is small by chance must not cause a giant step.
+                # The squared gradients estimate the curvature, which is at least the prior's.
+                # A gradient that is small by chance must not cause a giant step.
                 V = torch.maximum(V, precisions)
             pace = self.step_size**2 / V.sqrt()
             noise = tensor(rng.standard_normal(t.shape))

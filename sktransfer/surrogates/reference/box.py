@@ -50,7 +50,8 @@ class Box(GP):
     --------
     >>> import numpy as np
     >>> theta, number = np.array([[0.2], [0.5], [0.9]]), np.array([False])
-    >>> tasks = [EncodedTask(theta, np.array(z), number) for z in ([3.0, 1.0, 2.0], [0.1, 0.3, 0.2])]
+    >>> z = np.array([[3.0, 1.0, 2.0], [0.1, 0.3, 0.2]])
+    >>> tasks = [EncodedTask(theta, row, number) for row in z]
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), number)
     >>> region = Box().fit(tasks).hints(target).region
     >>> region.low, region.high

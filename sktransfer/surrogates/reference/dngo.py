@@ -5,7 +5,7 @@ Notation: x (n, p) inputs of the target's n trials, z (n,) standardized scores;
 Phi = phi_w(x) (n, D) the last hidden layer of a network with weights w and a linear output v.
 
     first    min over w, v of |z - Phi v|² / 2, by a few steps of Adam   (section 3.1)
-    then     v is dropped: z | v ~ N(Phi v, 1/beta), v ~ N(0, 1/alpha)    (section 3.2, equations 2 to 6)
+    then     v is dropped: z | v ~ N(Phi v, 1/beta), v ~ N(0, 1/alpha)    (section 3.2, eq. 2 to 6)
 
 The weights start from a draw of their prior, and training stops early. A penalty would shrink
 weights that a few trials do not need to zero, and with them the uncertainty. alpha and beta
@@ -88,7 +88,7 @@ class DNGO(Surrogate):
         return self
 
     def posterior(self, target: EncodedTask) -> HeadPosterior | None:
-        """Train the network on the target's trials, then regress on its features; None without trials."""
+        """Train the network on the target's trials, then regress on its features."""
         if not len(target.z):
             return None
         z, shift, scale = standardize(clip_low_outliers(target.z))

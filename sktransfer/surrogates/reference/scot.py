@@ -116,7 +116,7 @@ class SCoT(TransferSurrogate):
         self._prior_cache: tuple[np.ndarray, np.ndarray, _PastRanks] | None = None
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
-        """Data features, and hyperparameters of the process from the latent scores of some tasks."""
+        """Learn data features, and hyperparameters from the latent scores of some tasks."""
         profiles = [task.profile for task in tasks]
         scale = DataFeatures.from_profiles(profiles)
         self.learned_ = {"low": scale.low, "high": scale.high, "features": scale.table(profiles)}
@@ -144,7 +144,7 @@ class SCoT(TransferSurrogate):
     # -- ranking -------------------------------------------------------------------------------
 
     def _rank(self, trials: _RankedTrials) -> np.ndarray:
-        """Latent scores of all trials, with mean 0 and deviation 1 within the average task; -> (n,)."""
+        """Latent scores of all trials: mean 0, deviation 1 within the average task; -> (n,)."""
         better, worse = trials.pairs()
         Phi = self._fourier(trials.X)
 
@@ -200,7 +200,7 @@ class SCoT(TransferSurrogate):
     # -- the target ----------------------------------------------------------------------------
 
     def posterior(self, target: EncodedTask) -> Posterior:
-        """Rank all trials, fit the process to the latent scores, and map these to the target's scale."""
+        """Rank all trials, fit the process to the latent scores, and scale these."""
         if not self._has_past:
             return self.fallback_.posterior(target)
         past, x = self.past_, self._target_features(target)
@@ -238,7 +238,7 @@ class SCoT(TransferSurrogate):
         )
 
     def _prior(self, x: np.ndarray) -> _PastRanks:
-        """The process on the past trials' latent scores. It is cached: the next trial needs the same."""
+        """The process on the past trials' latent scores, cached for the next trial."""
         order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
         rows = self._first_rows(order, self.max_trials)
         cached = self._prior_cache
@@ -295,7 +295,7 @@ class _RankedTrials:
         return _RankedTrials(np.vstack([self.X, X]), np.append(self.ranks, ranks), owner)
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the better and of the worse trial of each pair of one task that is not tied."""
+        """Numbers of the better and of the worse trial of each untied pair of one task."""
         better, worse = [np.empty(0, dtype=int)], [np.empty(0, dtype=int)]
         starts = np.flatnonzero(np.diff(self.owner, prepend=-1))
         for rows in np.split(np.arange(len(self.ranks)), starts[1:]):
@@ -306,7 +306,7 @@ class _RankedTrials:
 
 
 def _ranks(z: np.ndarray) -> np.ndarray:
-    """Ranks from the worst score, 0, upwards; ties share a rank, failures are tied below the rest."""
+    """Ranks from the worst score, 0, upwards; ties share a rank, failures are last."""
     return np.unique(np.nan_to_num(z, nan=-np.inf, neginf=-np.inf), return_inverse=True)[1].reshape(
         -1
     )

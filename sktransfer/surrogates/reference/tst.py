@@ -3,9 +3,9 @@
 Notation as in `task_processes`; n trials of the target. The first stage fits a process to each past
 task and to the target. The second stage is a kernel regression (Nadaraya-Watson) over tasks:
 
-    disagreement  delta_i = share of pairs of the target's trials that mu_i ranks in the wrong order,
-                  among pairs of different scores; 1/2 if there is none (the paper has no equal
-                  scores)
+    disagreement  delta_i = share of the target's pairs of trials that mu_i ranks in the wrong
+                  order, among pairs of different scores; 1/2 if there is none (the paper has no
+                  equal scores)
     kernel        k(t) = 3/4 (1 - t²) for t <= 1, otherwise 0  (Epanechnikov)
     weight        w_i ~ k(delta_i / bandwidth),  the target's  ~ k(0) = 3/4
     prediction    mean  sum_i w_i mu_i,   variance that of the target's process
