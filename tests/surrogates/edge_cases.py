@@ -1,4 +1,4 @@
-"""Pasts and targets that a surrogate must cope with, and what coping means."""
+"""Unusual past tasks and targets that every surrogate must handle, and the checks for them."""
 
 import warnings
 
@@ -85,38 +85,38 @@ def many_tasks():
 
 def fit_quietly(surrogate, tasks):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is no past
+        warnings.simplefilter("ignore")  # about missing past trials
         return surrogate.fit(tasks)
 
 
-def assert_predicts(surrogate, today, points=POINTS):
-    """It has a finite belief, with positive standard deviations."""
-    mean, std = surrogate.posterior(today).predict(points)
+def assert_predicts(surrogate, observed, points=POINTS):
+    """Predictions are finite, with positive standard deviations."""
+    mean, std = surrogate.posterior(observed).predict(points)
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
     assert (std > 0).all()
 
 
 def assert_handles_past(surrogate, past):
-    """It speaks of any target, draws, compares, and all of that alike after a round trip of its state."""
+    """It predicts, samples and compares for any target, also after a round trip of its state."""
     model = fit_quietly(surrogate, past)
     back = clone(model).set_state(model.get_state())
     assert_same_state(back.get_state(), model.get_state())
-    for today in targets():
-        assert_predicts(model, today)
-        posterior, again = model.posterior(today), back.posterior(today)
+    for observed in targets():
+        assert_predicts(model, observed)
+        posterior, again = model.posterior(observed), back.posterior(observed)
         assert_same_prediction(again.predict(POINTS), posterior.predict(POINTS))
         draws = posterior.sample(POINTS, 3, np.random.default_rng(0))
         assert draws.shape == (3, len(POINTS))
         assert np.isfinite(draws).all()
-        alike = model.similarity(today)
-        assert_same_prediction(back.similarity(today), alike)
-        assert len(alike) == len(model.similarity_basis(today)) == len(model.task_ids)
-        assert ((alike >= 0) & (alike <= 1)).all()
+        similarity = model.similarity(observed)
+        assert_same_prediction(back.similarity(observed), similarity)
+        assert len(similarity) == len(model.similarity_basis(observed)) == len(model.task_ids)
+        assert ((similarity >= 0) & (similarity <= 1)).all()
 
 
 def assert_handles_unknown_columns(surrogate):
-    """A category that the past has not seen, one of the past's that is gone, a parameter it did not have."""
+    """A new category, a past category that does not exist any more, a new parameter."""
     categorical, rng = np.array([False, True, False]), np.random.default_rng(0)
     theta = np.column_stack([rng.random(20), np.repeat([0.0, -1.0], 10), np.full(20, 0.5)])
     past = [EncodedTask(theta, -abs(theta[:, 0] - 0.3), categorical, id=str(i)) for i in range(3)]

@@ -1,4 +1,4 @@
-"""A small world of past tasks for the tests of transfer: two parameters, best near (0.75, 0.3)."""
+"""Synthetic past tasks and targets with two parameters whose best values are near (0.75, 0.3)."""
 
 import warnings
 
@@ -26,7 +26,7 @@ def score(theta, shift=0.0):
 
 
 def past_tasks(n=10, trials=20, sign=1.0, shuffled=False, profiles=True):
-    """Tasks whose best settings scatter a little around the target's, each with a score level of its own."""
+    """Tasks with best settings near the target's, each with a score level of its own."""
     tasks = []
     for seed in range(n):
         rng = np.random.default_rng(100 + seed)
@@ -50,7 +50,7 @@ def search(surrogate, tasks, n, seed=0):
     """Best score after each trial of a search from these past tasks."""
     optimizer = TransferOptimizer(SPACE, surrogate=surrogate, profile=data(77), random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is no past
+        warnings.simplefilter("ignore")  # about missing past trials
         optimizer.surrogate.fit(tasks)
     optimizer.is_fitted = True
     best = []

@@ -1,4 +1,4 @@
-"""The Gaussian process against scikit-learn's, against finite differences, and against itself."""
+"""GaussianProcess compared with scikit-learn's, with finite differences and with autograd."""
 
 import threading
 import warnings
@@ -27,7 +27,7 @@ REFERENCE = {
 
 
 def negative_log_posterior(h, squares, z, kernel, priors):
-    """Minus log p(z | h) p(h), up to a constant, by automatic differentiation; squares (n, n, d)."""
+    """Minus log p(z | h) p(h), up to a constant, for autograd; squares (n, n, d)."""
     K = torch.exp(h[-2]) * torch_kernels.TORCH_KERNELS[kernel](squares @ torch.exp(-2 * h[:-2]))
     K = K + (torch.exp(h[-1]) + GP_JITTER) * torch.eye(len(z), dtype=torch.float64)
     return -(torch_kernels.log_likelihood(K, z) + priors.log_density(h))
@@ -41,7 +41,7 @@ def data(n, d, seed=0):
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 2), (40, 6)])
-def test_posterior_equals_scikit_learns(kernel, n, d):
+def test_posterior_equals_scikit_learn(kernel, n, d):
     X, z, rng = data(n, d)
     lengthscales, signal, noise = rng.uniform(0.2, 2, d), 1.7, 0.03
     process = core.GaussianProcess(
@@ -65,7 +65,7 @@ def test_posterior_equals_scikit_learns(kernel, n, d):
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_categories_are_corners_of_a_simplex(kernel):
-    """[x != x'] / l² is the squared distance of one-hot vectors scaled by l √2: so says scikit-learn."""
+    """[x != x'] / l² is the squared distance of one-hot vectors scaled by l √2."""
     rng = np.random.default_rng(1)
     numeric, category = rng.random((25, 2)), rng.integers(0, 4, 25)
     z = rng.standard_normal(25)
@@ -109,7 +109,7 @@ def test_gradients_equal_finite_differences(kernel):
 
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
-def test_gradient_in_closed_form_equals_the_automatic_one(kernel):
+def test_closed_form_gradient_equals_autograd(kernel):
     X, z, rng = data(12, 3)
     X[5] = X[6]
     X[:, 2] = np.round(X[:, 2])
@@ -125,14 +125,14 @@ def test_gradient_in_closed_form_equals_the_automatic_one(kernel):
     np.testing.assert_allclose(gradient, expected.numpy(), rtol=1e-8, atol=1e-10)
 
 
-def test_a_matrix_without_a_cholesky_factor_has_no_value():
+def test_value_and_gradient_is_none_without_cholesky_factor():
     X, z, _ = data(4, 2)
     X[1], squares = X[0], np.zeros((4, 4, 2))
     h = np.array([0.0, 0.0, 0.0, -60.0])
     assert core.value_and_gradient(h, squares, z, "se", default_priors(2), 0.0) is None
 
 
-def test_fit_ends_in_a_maximum():
+def test_fit_hyperparameters_finds_maximum():
     X, z, rng = data(30, 2)
     categorical, priors = np.zeros(2, dtype=bool), default_priors(2)
     h = core.fit_hyperparameters(X, z, categorical, kernel="matern52", priors=priors)
@@ -147,7 +147,7 @@ def test_fit_ends_in_a_maximum():
     assert all(loss(h) <= loss(h + 0.05 * rng.standard_normal(4)) for _ in range(20))
 
 
-def test_fit_finds_out_which_column_matters():
+def test_fit_hyperparameters_finds_relevant_column():
     rng = np.random.default_rng(0)
     X = rng.random((40, 2))
     h = core.fit_hyperparameters(
@@ -156,7 +156,7 @@ def test_fit_finds_out_which_column_matters():
     assert h[0] < h[1] - 0.5
 
 
-def test_fit_degrades_with_a_warning(monkeypatch):
+def test_failed_fit_returns_medians_and_warns(monkeypatch):
     monkeypatch.setattr(core, "value_and_gradient", lambda *args: None)
     X, z, _ = data(5, 2)
     with pytest.warns(SurrogateWarning, match="default hyperparameters"):
@@ -166,7 +166,7 @@ def test_fit_degrades_with_a_warning(monkeypatch):
     np.testing.assert_array_equal(h, default_priors(2).medians(2))
 
 
-def test_shift_and_scale_turn_predictions_back_into_scores():
+def test_shift_and_scale_map_predictions_to_scores():
     X, z, rng = data(12, 3)
     h, categorical, points = rng.normal(-0.5, 0.2, 5), np.zeros(3, dtype=bool), rng.random((10, 3))
     mean, std = core.GaussianProcess(X, z, h, categorical).predict(points)
@@ -174,7 +174,7 @@ def test_shift_and_scale_turn_predictions_back_into_scores():
     np.testing.assert_allclose(moved, [3 + 2 * mean, 2 * std])
 
 
-def test_draws_have_the_predicted_moments():
+def test_samples_have_predicted_moments():
     X, z, rng = data(8, 2)
     process = core.GaussianProcess(X, z, np.log([0.4, 0.4, 1.0, 1e-3]), np.zeros(2, dtype=bool))
     points = rng.random((6, 2))
@@ -185,7 +185,7 @@ def test_draws_have_the_predicted_moments():
     np.testing.assert_allclose(draws.std(axis=0), std, atol=0.03)
 
 
-def test_no_trials_is_the_prior():
+def test_gp_without_trials_is_prior():
     process = core.GaussianProcess(
         np.empty((0, 2)), np.empty(0), np.log([0.5, 0.5, 4.0, 0.1]), np.zeros(2, dtype=bool)
     )
@@ -194,7 +194,7 @@ def test_no_trials_is_the_prior():
     np.testing.assert_allclose(std, 2.0)
 
 
-def test_threads_are_given_back():
+def test_fit_restores_number_of_threads():
     before = torch.get_num_threads()
     X, z, _ = data(5, 2)
     with warnings.catch_warnings():
@@ -206,8 +206,8 @@ def test_threads_are_given_back():
 
 
 @pytest.mark.parametrize("one", [torch_context, lambda: single_threaded])
-def test_threads_are_given_back_when_the_last_one_leaves(one):
-    """Searches in several threads, as under joblib's threading backend, overlap in no order."""
+def test_nested_contexts_restore_threads_at_last_exit(one):
+    """Searches in several threads, as with joblib's threading backend, overlap in any order."""
 
     def blas():
         return sorted(
@@ -229,12 +229,12 @@ def test_threads_are_given_back_when_the_last_one_leaves(one):
     torch.set_num_threads(1)
 
 
-def test_each_thread_has_one_and_gets_its_own_back():
-    """With OpenMP, how many threads torch has is a setting of each thread."""
+def test_single_threaded_is_set_per_thread():
+    """With OpenMP, torch's number of threads is a setting of each thread."""
     seen, first_in, second_in, first_out = {}, *(threading.Event() for _ in range(3))
 
     def use(n):
-        torch.get_num_threads()  # the first time that a thread asks, it has what was last set anywhere
+        torch.get_num_threads()  # the first call of a thread returns the last global value
         torch.set_num_threads(n)
 
     def first():
@@ -271,7 +271,7 @@ def test_each_thread_has_one_and_gets_its_own_back():
 
 @pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("categorical", [[False] * 3, [True, False, False], [True] * 3])
-def test_the_kernel_without_gradients_is_the_one_with_them(kernel, categorical):
+def test_numpy_and_torch_kernels_agree(kernel, categorical):
     rng, categorical = np.random.default_rng(0), np.array(categorical)
     A, B, lengths = (
         rng.integers(0, 4, (20, 3)) / 4,

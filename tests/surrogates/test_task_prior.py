@@ -1,4 +1,4 @@
-"""`TaskPrior`: past tasks as draws from a prior; its covariance, its weights, what it learns, its guard."""
+"""TaskPrior: formulas, weights, hyperparameters, exclusion of past tasks, guard."""
 
 from dataclasses import replace
 
@@ -12,8 +12,8 @@ from sktransfer.surrogates import EncodedTask, TaskPrior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.leave_one_out import (
     DEFAULT_HYPERPARAMETERS,
-    weighted_deviations,
     kernel_weights,
+    weighted_deviations,
 )
 from sktransfer.surrogates._core.model_averaging import AveragedPosterior
 from sktransfer.surrogates.task_prior import _Prior
@@ -45,7 +45,7 @@ def best_guess(model, target):
     return GRID[model.posterior(target).predict(GRID)[0].argmax()]
 
 
-def test_weights_and_deviations():
+def test_kernel_weights_and_deviations_match_formulas():
     w = kernel_weights(np.array([0.0, 1.0, 4.0]), 1.0)
     np.testing.assert_allclose(w, np.exp([0, -0.5, -2]) / np.exp([0, -0.5, -2]).sum())
     np.testing.assert_allclose(kernel_weights(np.array([5.0, 9.0]), 1e3), [0.5, 0.5], rtol=1e-4)
@@ -57,7 +57,7 @@ def test_weights_and_deviations():
     np.testing.assert_allclose(D.T @ D, expected, atol=1e-12)
 
 
-def test_the_prior_is_that_of_its_formula():
+def test_prior_moments_match_formula():
     model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
     numbers, w = model._nearest_tasks(target())
     r = model.learned_["hyperparameters"][1]
@@ -73,7 +73,7 @@ def test_the_prior_is_that_of_its_formula():
     np.testing.assert_allclose(variance[:5], np.diag(covariance[:5]), rtol=1e-9)
 
 
-def test_means_are_interpolated_well(monkeypatch):
+def test_interpolated_means_are_accurate(monkeypatch):
     past = [task(best, n=40, seed=i) for i, best in enumerate(RNG.random((8, 2)))]
     monkeypatch.setattr("sktransfer.surrogates.task_prior.MAX_POINTS", 60)  # of 320 trials
     model = TaskPrior().fit(past)
@@ -81,8 +81,8 @@ def test_means_are_interpolated_well(monkeypatch):
     assert np.abs(kept - exact).max() < 0.1 * np.ptp(exact)
 
 
-def test_one_trial_tells_which_past_task_the_target_is_like():
-    """Two kinds of past tasks; a single trial, on one kind's peak, moves the belief far away from it."""
+def test_one_trial_identifies_similar_past_tasks():
+    """With two kinds of past tasks, a single trial at the peak of one kind identifies the other."""
     past = [task((0.1, y), seed=i) for i, y in enumerate((0.4, 0.5, 0.6))]
     past += [task((0.9, y), seed=i) for i, y in enumerate((0.4, 0.5, 0.6))]
     model = TaskPrior(guard=False).fit(past)
@@ -91,17 +91,17 @@ def test_one_trial_tells_which_past_task_the_target_is_like():
         assert abs(best_guess(model, seen)[0] - best) < 0.2
 
 
-def test_alike_data_count_more():
+def test_similar_data_get_more_weight():
     near = [task((0.2, 0.2), data=SMALL, seed=i) for i in range(4)]
     far = [task((0.8, 0.8), data=LARGE, seed=i) for i in range(4)]
     model = TaskPrior().fit(near + far)
     np.testing.assert_allclose(best_guess(model, target(data=SMALL)), 0.2, atol=0.13)
     np.testing.assert_allclose(best_guess(model, target(data=LARGE)), 0.8, atol=0.13)
-    alike = model.similarity(target(data=SMALL))
-    assert alike[:4].min() == 1.0 and alike[4:].max() < 0.5
+    similarity = model.similarity(target(data=SMALL))
+    assert similarity[:4].min() == 1.0 and similarity[4:].max() < 0.5
 
 
-def test_settings_are_learned_from_the_past():
+def test_hyperparameters_are_learned_from_past_tasks():
     rng = np.random.default_rng(0)
     exact = [task(rng.random(2), seed=i) for i in range(6)]
     noisy = [replace(each, z=each.z + 0.1 * rng.standard_normal(len(each.z))) for each in exact]
@@ -116,7 +116,7 @@ def shuffled(task, seed=0):
     return replace(task, z=np.random.default_rng(seed).permutation(task.z))
 
 
-def test_past_scores_that_look_like_noise_are_left_alone():
+def test_noisy_looking_past_is_excluded():
     past = [task((0.3 + 0.02 * i, 0.5), seed=i, id=str(i)) for i in range(12)]
     model = TaskPrior().fit([shuffled(each, i) for i, each in enumerate(past)])
     assert model.posterior(target()) is None and model.hints(target(n=2)).first_settings is None
@@ -128,7 +128,7 @@ def test_past_scores_that_look_like_noise_are_left_alone():
     assert not back.similarity(target(n=6)).any()
 
 
-def test_with_such_a_past_a_search_is_the_one_without():
+def test_search_with_excluded_past_equals_search_without():
     tasks = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -139,26 +139,26 @@ def test_with_such_a_past_a_search_is_the_one_without():
                 SPACE, [({"a": a, "b": b}, s) for (a, b), s in zip(theta, z, strict=True)]
             )
         )
-    misled, alone = (TransferOptimizer(SPACE, past, random_state=0) for past in (tasks, []))
+    misled, without = (TransferOptimizer(SPACE, past, random_state=0) for past in (tasks, []))
     for _ in range(8):
-        [ours], [theirs] = misled.ask(), alone.ask()
+        [ours], [theirs] = misled.ask(), without.ask()
         assert ours == theirs
-        for optimizer in (misled, alone):
+        for optimizer in (misled, without):
             optimizer.tell(ours, float(bump(np.array([[ours["a"], ours["b"]]]), (0.2, 0.8))[0]))
     assert what_is_heard(misled).startswith(
         "None of 12 past searches counts (past scores look like noise)"
     )
 
 
-def test_it_takes_many_long_searches_to_call_them_noise():
+def test_few_or_short_past_tasks_are_never_called_noise():
     past = [task((0.3 + 0.02 * i, 0.5), seed=i) for i in range(12)]
     noise = [shuffled(each, i) for i, each in enumerate(past)]
     short = [replace(each, theta=each.theta[:4], z=each.z[:4]) for each in noise]
-    for heard in (past, noise[:9], short, past[:8] + noise[:4]):
-        assert TaskPrior().fit(heard).similarity(target(n=2)).any()
+    for past_tasks in (past, noise[:9], short, past[:8] + noise[:4]):
+        assert TaskPrior().fit(past_tasks).similarity(target(n=2)).any()
 
 
-def test_noisy_scores_are_not_taken_for_noise():
+def test_moderately_noisy_past_is_used():
     rng = np.random.default_rng(0)
     past = [task((0.3 + 0.02 * i, 0.5), seed=i) for i in range(12)]
     past = [replace(each, z=each.z + 0.5 * each.z.std() * rng.standard_normal(25)) for each in past]
@@ -167,13 +167,13 @@ def test_noisy_scores_are_not_taken_for_noise():
     assert np.abs(best_guess(model, target()) - [0.4, 0.5]).max() < 0.2
 
 
-def test_scales_do_not_matter():
+def test_task_prior_ignores_scales_of_past_scores():
     one = TaskPrior().fit([task((0.3, 0.7), seed=i) for i in range(4)])
     other = TaskPrior().fit([task((0.3, 0.7), seed=i, scale=10.0**i) for i in range(4)])
     assert tuple(best_guess(one, target())) == tuple(best_guess(other, target()))
 
 
-def test_a_true_past_keeps_its_say_and_a_false_one_loses_it():
+def test_guard_keeps_helpful_past_and_drops_misleading_one():
     past = [task((0.5, 0.5), seed=i) for i in range(5)]
     model = TaskPrior().fit(past)
     true, false = (model.posterior(target(best, n=15)) for best in ((0.5, 0.5), (0.0, 1.0)))
@@ -185,7 +185,7 @@ def test_a_true_past_keeps_its_say_and_a_false_one_loses_it():
     )
 
 
-def test_where_trials_fail_it_stays_away():
+def test_task_prior_avoids_failures():
     past = [task((0.5, 0.5), seed=i) for i in range(5)]
     here = target((0.5, 0.5), n=12)
     fails = here.theta[:, 0] > 0.4
@@ -193,7 +193,8 @@ def test_where_trials_fail_it_stays_away():
     assert 0 < fails.sum() < 12
     assert best_guess(TaskPrior().fit(past), here)[0] > 0.4
     assert best_guess(TaskPrior().fit(past), failed)[0] <= 0.4
-    # With one success, failures are worse on the scale of the past, whatever the unit of its scores.
+    # With one success, failures are worse on the scale of the past, whatever the unit of its
+    # scores.
     once = replace(failed, z=np.where(np.arange(12) == fails.argmin(), here.z, np.nan))
     for unit in (1e-3, 1e3):
         model = TaskPrior(guard=False).fit([replace(each, z=unit * each.z) for each in past])
@@ -205,18 +206,18 @@ def test_where_trials_fail_it_stays_away():
     assert np.isfinite(mean).all()
 
 
-def test_only_the_most_alike_are_asked():
+def test_max_tasks_selects_most_similar_tasks():
     past = [task((0.5, 0.5), data=SMALL if i < 3 else LARGE, seed=i, id=str(i)) for i in range(6)]
     model = TaskPrior(max_tasks=3).fit(past)
     assert np.flatnonzero(model.similarity(target(data=LARGE))).tolist() == [3, 4, 5]
     words = model.similarity_basis(target(data=LARGE))
     assert words[0].startswith("excluded") and words[3].endswith("meta-features")
-    few = replace(LARGE, meta_features={"log_rows": 3.0})  # as of texts
+    few = replace(LARGE, meta_features={"log_rows": 3.0})  # as for text data
     assert sorted(model.similarity_basis(target(data=few)))[:3] == ["1 meta-features"] * 3
     assert TaskPrior().fit(past[:1]).similarity_basis(target(data=few)) == ["its trials only"]
 
 
-def test_features_that_go_with_the_best_setting_count_more():
+def test_predictive_features_get_more_weight():
     rng = np.random.default_rng(1)
     features = rng.random((20, 3))
     functions = np.array([bump(GRID, (f, 0.5)) for f in features[:, 1]])
@@ -224,13 +225,11 @@ def test_features_that_go_with_the_best_setting_count_more():
     assert weights[1] > 2 * max(weights[0], weights[2]) > 0
     np.testing.assert_array_equal(
         fit_feature_weights(features[:4], functions[:4]), 1
-    )  # too few to tell
-    np.testing.assert_array_equal(
-        fit_feature_weights(features, functions * 0), 1
-    )  # nothing to tell
+    )  # too few tasks
+    np.testing.assert_array_equal(fit_feature_weights(features, functions * 0), 1)  # no differences
 
 
-def test_the_second_trial_serves_the_tasks_that_the_first_did_not():
+def test_second_trial_complements_the_first():
     past = [task((0.2, 0.5), seed=i, id=str(i)) for i in range(4)]
     past += [task((0.8, 0.5), seed=i, id=str(i)) for i in (8, 9)]
     model = TaskPrior().fit(past)
@@ -239,24 +238,24 @@ def test_the_second_trial_serves_the_tasks_that_the_first_did_not():
     assert hints.first_settings[0, 0] > 0.6 and hints.sources[0] in ("8", "9")
 
 
-def test_the_portfolio_goes_on_while_no_trial_stands_out():
+def test_portfolio_continues_on_plateau():
     model = TaskPrior().fit([task((0.2, 0.5)), task((0.8, 0.5), seed=1)])
     theta = np.random.default_rng(0).random((6, 2))
 
-    def lined_up(*z):
+    def has_portfolio(*z):
         seen = EncodedTask(theta[: len(z)], np.array(z, dtype=float), NUMBERS)
         return model.hints(seen).first_settings is not None
 
-    assert lined_up(*[0.5] * 6) and lined_up(0.5, 0.4, 0.5, 0.5, 0.3, 0.5)
+    assert has_portfolio(*[0.5] * 6) and has_portfolio(0.5, 0.4, 0.5, 0.5, 0.3, 0.5)
     assert (
-        not lined_up(*range(6))
-        and not lined_up(*[0.5] * 5, 0.6)
-        and not lined_up(*[0.5] * 5, np.nan)
+        not has_portfolio(*range(6))
+        and not has_portfolio(*[0.5] * 5, 0.6)
+        and not has_portfolio(*[0.5] * 5, np.nan)
     )
-    assert not lined_up()  # the first trial is the prior's
+    assert not has_portfolio()  # the first trial is the prior's
 
 
-def test_the_first_trial_is_one_of_the_best_settings_of_the_past():
+def test_first_trial_is_restricted_to_best_past_settings():
     past = [task((0.2, 0.5), seed=i) for i in range(3)] + [task((0.8, 0.5), seed=9)]
     choices = TaskPrior().fit(past).hints(target()).restrict_to
     best = np.vstack([each.theta[np.argsort(-each.z)[:3]] for each in past])
@@ -264,7 +263,7 @@ def test_the_first_trial_is_one_of_the_best_settings_of_the_past():
     assert TaskPrior().fit([]).hints(target()).restrict_to is None
 
 
-def test_a_target_unlike_everything_is_explored():
+def test_dissimilar_target_ignores_past_tasks():
     sets = [profile(RNG.normal(size=(40 + 3 * i, 3)), np.arange(40 + 3 * i) % 2) for i in range(30)]
     past = [
         task((0.2 + 0.02 * i, 0.5), data=data, seed=i, id=str(i)) for i, data in enumerate(sets)
@@ -282,12 +281,10 @@ def test_a_target_unlike_everything_is_explored():
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_prediction(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
     assert model.similarity(target(data=sets[3])).any()
-    assert (
-        TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()
-    )  # too few to call anything unlike
+    assert TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()  # too few past tasks
 
 
-def test_without_data_all_count_alike():
+def test_tasks_without_profile_have_equal_similarity():
     model = TaskPrior().fit(
         [task((0.5, 0.5), data=SMALL), task((0.4, 0.5)), task((0.6, 0.5), data=LARGE)]
     )
@@ -295,14 +292,14 @@ def test_without_data_all_count_alike():
     assert model.similarity_basis(target()) == ["its trials only"] * 3
 
 
-def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
+def test_task_prior_without_past_is_plain_gp_without_warning(recwarn):
     model = TaskPrior().fit([])
     assert not recwarn.list and model.hints(target()).n_initial == 4
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
     assert_same_prediction(model.posterior(target(n=6)).predict(GRID), expected)
 
 
-def test_state_round_trip():
+def test_task_prior_state_round_trip():
     model = TaskPrior().fit(
         [task((0.3, 0.6), data=SMALL), task((0.4, 0.5), data=LARGE), task((0.6, 0.5))]
     )
@@ -317,6 +314,6 @@ def test_state_round_trip():
 @pytest.mark.parametrize(
     ("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "cubic")]
 )
-def test_parameters_are_checked(name, value):
+def test_task_prior_rejects_invalid_parameters(name, value):
     with pytest.raises(ValueError, match=name):
         TaskPrior(**{name: value}).fit([])

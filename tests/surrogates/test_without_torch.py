@@ -15,7 +15,13 @@ from sktransfer import TransferSearchCV
 space = {{"C": loguniform(1e-2, 1e2), "gamma": loguniform(1e-3, 1)}}
 for seed in range(4):
     search = TransferSearchCV(
-        SVC(), space, n_iter=6, cv=2, archive={archive!r}, surrogate={surrogate!r}, random_state=seed
+        SVC(),
+        space,
+        n_iter=6,
+        cv=2,
+        archive={archive!r},
+        surrogate={surrogate!r},
+        random_state=seed,
     )
     search.fit(*make_classification(40 + 10 * seed, 4, random_state=seed))
 assert len(search.source_tasks_) == {n_past}, search.source_tasks_
