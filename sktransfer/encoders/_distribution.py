@@ -1,5 +1,4 @@
-"""`DistributionEncoder`: embeddings of P_X, P_Y|X, P_XY by learned feature maps (Law et al. 2019,
-4.1).
+"""`DistributionEncoder`: learned embeddings of P_X, P_Y|X, P_XY (Law et al. 2019, section 4.1).
 
 Notation: rows x in R^p; Phi_x = phi_x(X), (s, a); Phi_y = phi_y(Y), (s, b), for classification the
 one-hot labels. The tasks share one input space and keep a sample of their rows.

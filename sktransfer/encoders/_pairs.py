@@ -184,8 +184,7 @@ class PairEncoder(Encoder):
 
 
 def _components(table: np.ndarray) -> np.ndarray:
-    """Directions in which past sketches differ most, the first scaled to variance 1; (m, U) -> (U,
-    r).
+    """Main directions of past sketches, the first scaled to variance 1; (m, U) -> (U, r).
 
     r grows with the number of tasks, so that the weights on top cannot separate a few tasks by
     chance. It grows by doubling, so that weights can be reused for most new tasks.

@@ -1,8 +1,7 @@
-"""`TaskIndex`: a free vector for each task that ignores its data (multiGP, multiBLR of Law et al.
-2019).
+"""`TaskIndex`: a free vector for each task (multiGP, multiBLR of Law et al. 2019).
 
 The task's index, one-hot and times a learned matrix, replaces psi(D). So the similarity of tasks is
-learned from their trials alone, and a new task has no vector until it has trials.
+learned from their trials only, and a new task has no vector until it has trials.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Surrogates: score as a function of (configuration, task). One file for each method, one registry
-of names.
+"""Surrogates: score as a function of (configuration, task). One file for each method.
 
-Modules are imported on first use, because many surrogates need torch.
+A registry holds their names. Modules are imported on first use, because many need torch.
 """
 
 from __future__ import annotations

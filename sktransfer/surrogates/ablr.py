@@ -18,10 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.base import clone
 
@@ -56,8 +56,7 @@ N_REFERENCE = 20  # past settings at which two tasks are compared
 
 
 class ABLR(TransferSurrogate):
-    """A Bayesian linear regression for each task, on features that a network learns from all of
-    them.
+    """A Bayesian linear regression for each task, on the features of a shared network.
 
     It needs trials of past tasks, and profiles only for an `encoder`. Training is linear in the
     past trials: each of ``max(steps, epochs * tasks / batch_tasks)`` steps uses `batch_tasks`
@@ -119,7 +118,7 @@ class ABLR(TransferSurrogate):
         self,
         encoder: Encoder | None = None,
         context: str | None = None,
-        embeddings: Mapping[str, Any] | None = None,
+        embeddings: Mapping[str, ArrayLike] | None = None,
         head: str = "shared",
         guard: bool = True,
         layers: tuple[int, ...] = (50, 50, 50),
@@ -169,7 +168,7 @@ class ABLR(TransferSurrogate):
 
     def _make_encoder(self) -> Encoder | None:
         if self.embeddings:
-            return TaskIndex(len(next(iter(self.embeddings.values()))), self.random_state)
+            return TaskIndex(np.size(next(iter(self.embeddings.values()))), self.random_state)
         if self.context == "learned":
             return TaskIndex(random_state=self.random_state)
         return None if self.encoder is None else clone(self.encoder)
@@ -202,11 +201,9 @@ class ABLR(TransferSurrogate):
             rho = heads.loss().sum() + self._precision_penalty(alpha, beta)  # equation (1)
             return m / size * rho + network.penalty() + contexts.penalty()
 
+        context_rate = CONTEXT_RATE if contexts.are_learned_per_task else self.learning_rate
         groups = [
-            (
-                contexts.parameters(),
-                CONTEXT_RATE if contexts.are_learned_per_task else self.learning_rate,
-            ),
+            (contexts.parameters(), context_rate),
             (network.weights, self.learning_rate),
             ([log_alpha, log_beta], PRECISION_RATE),
         ]
@@ -258,15 +255,13 @@ class ABLR(TransferSurrogate):
         conditioned = self._condition(c, target.theta, y, level)
         if not self.guard or not len(y):
             return conditioned
-        return average_by_evidence(
-            conditioned, self.fallback_.posterior(target), target.theta, y, level
-        )
+        plain = self.fallback_.posterior(target)
+        return average_by_evidence(conditioned, plain, target.theta, y, level)
 
     def _level(self, c: np.ndarray, seen: np.ndarray) -> Level:
         all_tasks = np.ones(len(self.past_), dtype=bool)
-        return self.past_.level(
-            self._similarity_to(c) if len(c) else 1.0 * all_tasks, all_tasks, seen
-        )
+        similarity = self._similarity_to(c) if len(c) else 1.0 * all_tasks
+        return self.past_.level(similarity, all_tasks, seen)
 
     def _condition(
         self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level
@@ -285,9 +280,8 @@ class ABLR(TransferSurrogate):
             return condition(center)
         bounds = list(zip(center - 4 * spread, center + 4 * spread, strict=True))
         options = {"maxiter": 10, "ftol": 1e-4}
-        return condition(
-            minimize(loss, center, method="L-BFGS-B", bounds=bounds, options=options).x
-        )
+        best = minimize(loss, center, method="L-BFGS-B", bounds=bounds, options=options)
+        return condition(best.x)
 
     def _context_of(self, target: EncodedTask, y: np.ndarray) -> np.ndarray:
         """The target's context: given, computed from its data, or most probable by its trials."""

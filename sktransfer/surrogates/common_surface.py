@@ -1,5 +1,4 @@
-"""`CommonSurface`: one response surface for all tasks (Yogatama & Mann 2014, "Efficient Transfer
-Learning").
+"""`CommonSurface`: one response surface for all tasks; Yogatama & Mann 2014.
 
 Notation: m past tasks, N trials in all, theta (N, d); f a trial's score, mu and sigma the running
 mean and standard deviation of its own task's scores (a sigma of 0 counts as 1); x (3,) a task's
@@ -20,7 +19,7 @@ which only depends on the second trial, is not even symmetric). For 1 - |.| / B 
 `neighbor_kernel`. Hence so are the products (Schur) and their sum.
 
 Trials of tasks that are not near have covariance 0 with all others and drop out exactly. So "mkl"
-conditions on the trials of the nearest tasks plain, P of them. Past tasks do not change: their y
+conditions only on the P trials of the nearest tasks. Past tasks do not change: their y
 are computed once, and their (P, P) block is factorized once for a target. A new trial of the target
 changes only mu, sigma and its own rows. Finding the nearest tasks is linear in m.
 """
@@ -54,8 +53,10 @@ from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._torch import eye, tensor, torch_context
 
-_BATCH_TASKS = 20  # in a training step, with "sqe"
-NOISE, TASK_LENGTHSCALE = LogNormal(0.05, 1.5), LogNormal(0.5, 1.0)
+NOISE = LogNormal(0.05, 1.5)  # prior of v
+TASK_LENGTHSCALE = LogNormal(0.5, 1.0)  # prior of q
+LEARNING_RATE = 0.05
+BATCH_TASKS = 20  # in a training step, with "sqe"
 
 
 class CommonSurface(TransferSurrogate):
@@ -155,16 +156,16 @@ class CommonSurface(TransferSurrogate):
     # -- the surface ---------------------------------------------------------------------------
 
     def _gram(
-        self, A: torch.Tensor, B: torch.Tensor, similarity: Sequence[torch.Tensor | float]
+        self, A: torch.Tensor, B: torch.Tensor, task_kernels: Sequence[torch.Tensor | float]
     ) -> torch.Tensor:
         """s K without noise, given the kernels of tasks; -> (n, m)."""
         signal = torch.exp(self.trained_["signal"])
         if self.kernel == "sqe":
-            return signal * self._own_kernel(A, B) * similarity[0]
+            return signal * self._own_kernel(A, B) * task_kernels[0]
         w1, w2 = (weight / sum(self.weights) for weight in self.weights)
-        K = w2 * neighbor_covariance(A, B, self.past_.categorical) * similarity[1]
-        if isinstance(similarity[0], torch.Tensor) or similarity[0]:
-            K = K + w1 * self._own_kernel(A, B) * similarity[0]
+        K = w2 * neighbor_covariance(A, B, self.past_.categorical) * task_kernels[1]
+        if isinstance(task_kernels[0], torch.Tensor) or task_kernels[0]:
+            K = K + w1 * self._own_kernel(A, B) * task_kernels[0]
         return signal * K
 
     def _own_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
@@ -213,10 +214,10 @@ class CommonSurface(TransferSurrogate):
             weight.requires_grad_(True)
         steps = round(self.steps * WARM_SHARE) if self._start_from(warm_from) else self.steps
         rng = np.random.default_rng(self.random_state)
-        train(lambda: self._loss(rng), [(list(self.trained_.values()), 0.05)], steps)
+        train(lambda: self._loss(rng), [(list(self.trained_.values()), LEARNING_RATE)], steps)
         if len(self.past_.z) > self.max_trials:
-            reach = np.exp(self.trained_["theta"].detach().numpy())
-            self.learned_["order"] = self.past_.farthest_point_order(reach)
+            lengthscales = np.exp(self.trained_["theta"].detach().numpy())
+            self.learned_["order"] = self.past_.farthest_point_order(lengthscales)
 
     def _loss(self, rng: np.random.Generator) -> torch.Tensor:
         """Negative log posterior of the hyperparameters, from the trials of a few tasks."""
@@ -242,7 +243,7 @@ class CommonSurface(TransferSurrogate):
         if self.kernel == "mkl":
             chosen = self._nearest(features[rng.integers(len(past))])
         else:
-            chosen = rng.permutation(len(past))[:_BATCH_TASKS]
+            chosen = rng.permutation(len(past))[:BATCH_TASKS]
         starts = np.searchsorted(past.owner, [chosen, chosen + 1])
         quota = max(2, self.max_batch // len(chosen))
         drawn = [
@@ -271,9 +272,9 @@ class CommonSurface(TransferSurrogate):
         z, shift, scale = standardize(clip_low_outliers(target.z))
         y = shift + scale * z
         level = self.past_.level(similarity, np.ones(len(similarity), dtype=bool), target.z)
-        if not len(y):
-            return ConditionedPosterior(prior, target.theta, y, level)
         inferred = posterior = ConditionedPosterior(prior, target.theta, y, level)
+        if not len(y):
+            return inferred
         if self.scale == "running":
             posterior = ConditionedPosterior(
                 prior, target.theta, y, Level(shift, 0.0, math.log(scale), 0.0)
@@ -310,9 +311,8 @@ class CommonSurface(TransferSurrogate):
             similarity[self._nearest(x)] = self.weights[1] / sum(self.weights)
             return similarity
         with torch.no_grad(), torch_context():
-            return self._feature_kernel(tensor(x[None]), tensor(self.learned_["features"]))[
-                0
-            ].numpy()
+            kernel = self._feature_kernel(tensor(x[None]), tensor(self.learned_["features"]))
+            return kernel[0].numpy()
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """Prior correlation of the scores of one setting; with "mkl" equal for all neighbors."""

@@ -1,5 +1,4 @@
-"""`CopulaGP`: a network's prior of Gaussian copula scores, and a process on the residuals (Salinas
-et al. 2020).
+"""`CopulaGP`: a prior of Gaussian copula scores, a process on the residuals; Salinas et al. 2020.
 
 Notation
 --------
@@ -39,8 +38,7 @@ _MIN_STD = 0.01
 
 
 class CopulaGP(TransferSurrogate):
-    """Gaussian copula process: a Gaussian process on the residuals of a prior from past tasks
-    (CGP).
+    """Gaussian copula process (CGP): a process on the residuals of a prior from past tasks.
 
     The first `n_thompson` trials are Thompson samples: the best of one draw z ~ N(mu_w(x),
     sigma_w(x)²) for each of a thousand candidates. Then follows expected improvement under g(x) =
@@ -204,9 +202,8 @@ class CopulaGP(TransferSurrogate):
 
     def hints(self, target: EncodedTask) -> SearchHints:
         """Thompson sampling if there are past tasks and few trials of the target."""
-        return replace(
-            super().hints(target), thompson=self._has_past and self._has_few_trials(target.z)
-        )
+        thompson = self._has_past and self._has_few_trials(target.z)
+        return replace(super().hints(target), thompson=thompson)
 
     def _has_few_trials(self, z: np.ndarray) -> bool:
         return self.n_thompson is None or len(z) < self.n_thompson

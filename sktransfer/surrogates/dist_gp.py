@@ -1,5 +1,4 @@
-"""`DistGP`: one Gaussian process over configurations and data sets (distGP of Law et al. 2019,
-section 4.2).
+"""`DistGP`: one Gaussian process over configurations and data sets; Law et al. 2019, section 4.2.
 
 Notation as in `joint_surrogate`. The covariance of two trials (theta, D, s) and (theta', D', s') is
 
@@ -11,7 +10,6 @@ both Matérn-3/2 with a lengthscale per column; k_p in [0, 1] is the similarity 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -227,7 +225,7 @@ class _PastPrior:
             self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[
                 :, 0
             ]
-        self._anchors: tuple[Any, torch.Tensor] | None = None
+        self._anchors: tuple[np.ndarray, torch.Tensor] | None = None
 
     @torch.no_grad()
     def moments(

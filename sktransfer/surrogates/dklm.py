@@ -204,18 +204,14 @@ class DKLM(TransferSurrogate):
 
     def _make_weights(self, p: int) -> Weights:
         """Random weights for p inputs, all of two dimensions so that a stack of them has three."""
-        rng, (*hidden, M), q = (
-            np.random.default_rng(self.random_state),
-            self.layers,
-            self.n_landmarks,
-        )
+        rng = np.random.default_rng(self.random_state)
+        (*hidden, M), q = self.layers, self.n_landmarks
         sizes = {"f": [p + 1, *hidden, M], "g": [M, M, q]} if self.landmarks else {}
         sizes["phi"] = [p + q if self.landmarks else p, *hidden, M + self._has_prior]
         w = {"h": tensor(PRIORS.medians(1))[None].requires_grad_(True)}
         if self._has_prior:
-            w["x"] = tensor(
-                np.full((1, p), np.log(_input_lengthscale_prior(p).median))
-            ).requires_grad_(True)
+            log_median = np.log(_input_lengthscale_prior(p).median)
+            w["x"] = tensor(np.full((1, p), log_median)).requires_grad_(True)
         for name, units in sizes.items():
             for number, weight in enumerate(Network(units, rng, scale=np.sqrt(2)).weights):
                 # Biases as small as a unit's other inputs: larger ones would hide the effect of a
@@ -251,7 +247,7 @@ class DKLM(TransferSurrogate):
         self.learned_ = {"portfolio": select_portfolio(past, self.n_initial)}
 
     def _stack(self, rows: list[np.ndarray]) -> Trials:
-        """Trials of some past tasks, pad_tasks to the longest."""
+        """Trials of some past tasks, padded to the longest."""
         here = np.arange(max(map(len, rows))) < np.array([len(own) for own in rows])[:, None]
         place = np.zeros(here.shape, dtype=int)
         place[here] = np.concatenate(rows)
@@ -261,25 +257,19 @@ class DKLM(TransferSurrogate):
     def _descend(self, start: Weights, batch: Trials, seen: Trials, steps: int) -> Weights:
         """Adam on (7) and the priors of l, s, v. (The paper's algorithm misprints a plus sign.)"""
         # All weights of a task in one row: ten times fewer and larger operations.
-        row = torch.cat(
-            [weight.detach().flatten(-2) for weight in start.values()], -1
-        ).requires_grad_(True)
+        row = torch.cat([weight.detach().flatten(-2) for weight in start.values()], -1)
+        row.requires_grad_(True)
+        sizes = [weight.shape[-2] * weight.shape[-1] for weight in start.values()]
 
         def weights() -> Weights:
-            parts = row.split(
-                [weight.shape[-2] * weight.shape[-1] for weight in start.values()], -1
-            )
-            return {
-                name: part.reshape(start[name].shape)
-                for name, part in zip(start, parts, strict=True)
-            }
+            parts = zip(start, row.split(sizes, -1), strict=True)
+            return {name: part.reshape(start[name].shape) for name, part in parts}
 
         def loss() -> torch.Tensor:
             w = weights()
-            kernel = zip(
-                w["h"].unbind(-1), (PRIORS.lengthscale, PRIORS.signal, PRIORS.noise), strict=True
-            )
-            log_prior = sum(prior.log_density(value) for value, prior in kernel)
+            priors = (PRIORS.lengthscale, PRIORS.signal, PRIORS.noise)
+            pairs = zip(w["h"].unbind(-1), priors, strict=True)
+            log_prior = sum(prior.log_density(value) for value, prior in pairs)
             if "x" in w:
                 log_prior += _input_lengthscale_prior(w["x"].shape[-1]).log_density(w["x"])
             mean, K = prior_moments(w, batch, seen)
@@ -295,8 +285,8 @@ class DKLM(TransferSurrogate):
         """The first trials are a portfolio: settings that together do well on the past tasks.
 
         It ends after `n_initial` trials if a mean was learned: the model then proposes better
-        settings. One trial is needed in any case, because kernels plain do not tell where good
-        settings are.
+        settings. One trial is needed in any case, because a kernel alone does not tell
+        where good settings are.
         """
         hints = super().hints(target)
         if not self._has_past:

@@ -65,8 +65,7 @@ PORTFOLIO_SIZE = 20
 
 
 class TaskPrior(TaskProcesses):
-    """Gaussian process whose prior mean and covariance are those of the past tasks, seen as
-    functions.
+    """Gaussian process whose prior mean and covariance are those of the past tasks.
 
     Each past task is a process on its own trials. The target is expected at their weighted mean,
     and varies like they do: where past tasks differ jointly, one trial of the target tells much

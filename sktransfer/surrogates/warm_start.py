@@ -1,5 +1,4 @@
-"""`WarmStart`: the best settings of the most similar past tasks first, then a GP (the papers'
-initBO).
+"""`WarmStart`: best settings of similar past tasks first, then a GP (the papers' initBO).
 
 Similarity is the Euclidean distance of the handcrafted meta-features, each scaled to [0, 1] over
 the past tasks and the target. Notation: m past tasks, F meta-features.

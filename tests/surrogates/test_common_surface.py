@@ -8,6 +8,7 @@ from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates import CommonSurface, EncodedTask
 from sktransfer.surrogates._core.neighbor_kernel import distance_bound, neighbor_covariance
 from tests.surrogates.comparisons import assert_same_prediction
@@ -69,8 +70,7 @@ def test_covariance_is_positive_definite():
 
 
 def test_paper_bound_is_not_positive_definite():
-    """On the corners of cubes within the cube, of ten columns, a B of the largest distance is too
-    small.
+    """In ten dimensions, the largest distance is too small for B at some corners.
 
     All corners of a cube have one weight, so the distances of two cubes' corners are averaged: k of
     their d signs differ with the binomial probability.
@@ -233,7 +233,7 @@ def test_common_surface_with_past_does_not_warn(tmp_path, recwarn):
 
 def test_common_surface_without_past_warns():
     with pytest.warns(
-        UserWarning, match="CommonSurface has no past trials .* a Gaussian process on the target"
+        SurrogateWarning, match="CommonSurface has no past trials .* a plain Gaussian process"
     ):
         CommonSurface().fit([])
 

@@ -226,7 +226,7 @@ def test_fit_time_is_learned_from_task_records():
     assert np.mean([p["a"] for p in optimizer.ask(8)]) < 0.35
 
 
-# -- unusual past tasks and input -----------------------------------------------------------------------
+# -- unusual past tasks and input ------------------------------------------------------------------
 
 
 @BOTH

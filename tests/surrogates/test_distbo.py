@@ -1,5 +1,4 @@
-"""Two small experiments of Law et al. 2019: the toy of section 5.1 and the counterexample of
-section 5.2.
+"""Small versions of two experiments of Law et al. 2019, sections 5.1 and 5.2.
 
 The paper lets a plain Gaussian process choose the sources' trials; here they are drawn at random
 and around the best so far, which has a similar effect and takes no time.

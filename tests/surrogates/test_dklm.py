@@ -330,7 +330,7 @@ def test_dklm_without_past_is_plain_gp_and_warns():
     assert surrogate.hints(target()).n_initial == 4
 
 
-# -- unusual input -------------------------------------------------------------------------------------
+# -- unusual input ---------------------------------------------------------------------------------
 
 
 def unusual_task(z, seed=0, name="unusual"):

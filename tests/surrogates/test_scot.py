@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates import EncodedTask, SCoT
 from sktransfer.surrogates.reference.scot import _RankedTrials, _ranks
 from tests.surrogates.edge_cases import (
@@ -117,7 +118,7 @@ def test_scot_fits_many_tasks():
 
 def test_scot_without_past_warns():
     with pytest.warns(
-        UserWarning, match="SCoT has no past trials .* a Gaussian process on the target"
+        SurrogateWarning, match="SCoT has no past trials .* a plain Gaussian process"
     ):
         SCoT().fit([])
     assert fit_quietly(SCoT(), []).hints(target()).n_initial == 4

@@ -1,5 +1,4 @@
-"""Context vectors of tasks: read from their data by an encoder, learned for each task, given, or
-none.
+"""Context vectors of tasks: computed from their data, learned for each task, given, or none.
 
 Notation: m past tasks, c_t (q,) the context of task t, q = 0 without contexts. Learned contexts are
 c_t = E delta_t, with E (q, m) trained with everything else (Perrone et al. 2018, supplement B.4).
@@ -9,10 +8,10 @@ Given contexts are not trained. A task whose context cannot be read has the aver
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from sktransfer.dataset import DatasetProfile
 from sktransfer.encoders import Encoder
@@ -44,7 +43,7 @@ def data_key(profile: DatasetProfile | None) -> str | None:
     return "data:" + hash_bytes(text.encode(), 16).hex()
 
 
-def find_vector(vectors: Mapping[str, Any], task: EncodedTask) -> np.ndarray | None:
+def find_vector(vectors: Mapping[str, ArrayLike], task: EncodedTask) -> np.ndarray | None:
     """The vector that is given for this task, by its id or its data."""
     for key in (task.id, data_key(task.profile)):
         if key and key in vectors:
@@ -78,7 +77,7 @@ class Contexts:
     """
 
     def __init__(
-        self, encoder: Encoder | None, tasks: Sequence[EncodedTask], given: Mapping[str, Any]
+        self, encoder: Encoder | None, tasks: Sequence[EncodedTask], given: Mapping[str, ArrayLike]
     ):
         self._encoder, self._tasks = encoder, tasks
         if encoder is None:

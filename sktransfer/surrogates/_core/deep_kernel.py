@@ -48,7 +48,7 @@ class DeepGP(Posterior):
         X, mean = self._map(trials.x)
         h = np.array([0.0] * X.shape[1] + [s, np.logaddexp(v, np.log(JOINT_JITTER))])
         b = expected_level(w, trials)
-        residuals = trials.z.numpy() - mean - b  # residuals
+        residuals = trials.z.numpy() - mean - b
         numeric = np.zeros(X.shape[1], bool)
         self.gp = GaussianProcess(X, residuals, h, numeric, shift=shift + scale * b, scale=scale)
 
@@ -79,9 +79,8 @@ def landmarks(w: Weights, seen: Trials) -> torch.Tensor:
     z = seen.z.clamp(-MAX_SCORE, MAX_SCORE)[..., None]
     units = forward(torch.cat([seen.x, z], -1), _part(w, "f"), torch.relu, activate_last=True)
     total = (units * seen.here[..., None]).sum(-2, keepdim=True)
-    return forward(
-        total / seen.here.sum(-1)[..., None, None].clamp_min(1), _part(w, "g"), torch.relu
-    )
+    count = seen.here.sum(-1)[..., None, None].clamp_min(1)
+    return forward(total / count, _part(w, "g"), torch.relu)
 
 
 def features(w: Weights, x: torch.Tensor, seen: Trials) -> torch.Tensor:
@@ -143,12 +142,10 @@ def fit_scale(w: Weights, trials: Trials) -> tuple[Weights, float]:
         errors, stds = sequential_errors({**w, "h": h}, trials)
         # With signal, noise and level c times as large, errors in deviations are 1 / sqrt(c) as
         # large.
-        evidence = (
-            -0.5 * (errors @ errors / SCALES + len(errors) * np.log(SCALES)) - np.log(stds).sum()
-        )
-        evidence -= (
-            0.5 * (np.log(SCALES) / SCALE_SPREAD) ** 2 + 0.5 * (np.log(noise) / NOISE_SPREAD) ** 2
-        )
+        evidence = -0.5 * (errors @ errors / SCALES + len(errors) * np.log(SCALES))
+        evidence -= np.log(stds).sum()
+        log_prior = -0.5 * (np.log(SCALES) / SCALE_SPREAD) ** 2
+        evidence += log_prior - 0.5 * (np.log(noise) / NOISE_SPREAD) ** 2
         best = int(evidence.argmax())
         scale = np.log(SCALES[best])
         found.append((float(evidence[best]), {**w, "h": h + tensor([0.0, scale, scale])}))

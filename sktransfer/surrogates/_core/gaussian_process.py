@@ -75,11 +75,10 @@ def value_and_gradient(
     priors: Priors,
     jitter: float = GP_JITTER,
 ) -> tuple[float, np.ndarray] | None:
-    """Minus log p(z | h) p(h), up to a constant, and its gradient (d + 2,); None if K has no
-    Cholesky factor.
+    """Minus log p(z | h) p(h), up to a constant, and its gradient (d + 2,).
 
-    The gradient is in closed form. With G = dl/dK for the log likelihood l (Rasmussen & Williams
-    2006, eq. 5.9),
+    It is None if K has no Cholesky factor. The gradient is in closed form. With G = dl/dK for the
+    log likelihood l (Rasmussen & Williams 2006, eq. 5.9),
 
         G = (a a' - K⁻¹) / 2,   dl/d log l_j = -2 l_j⁻² sum (G s dk/dr²) D_j,
         dl/d log s = sum G s k,   dl/d log v = v trace G,

@@ -1,5 +1,4 @@
-"""How well past tasks predict each other: hyperparameters of `TaskPrior`, and whether to use past
-tasks at all.
+"""How well past tasks predict each other: hyperparameters of `TaskPrior`, exclusion of noise.
 
 Notation of `task_prior`: n trials of one past task with standardized scores z (n,); F (m, n) the
 means of m other tasks at these trials; w (m,) the weights of these, by a bandwidth; K (n, n) the
@@ -70,8 +69,7 @@ def loo_log_likelihood(
 
 
 def select_by_likelihood(found: np.ndarray, n_trials: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The hyperparameters that predict past tasks best, and whether all past scores look like
-    noise.
+    """The best hyperparameters, and whether all past scores look like noise.
 
     They look like noise if, for example, they were recorded with the wrong configurations. Then
     nothing can be learned from them, and the best past settings mislead.

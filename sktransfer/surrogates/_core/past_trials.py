@@ -201,8 +201,7 @@ class PastTrials:
         max_trials: int,
         order: np.ndarray | None,
     ) -> np.ndarray:
-        """Rows to condition a process on: all of the usable tasks, or `max_trials` of them; ->
-        (k,).
+        """Rows to condition a process on, at most `max_trials`; -> (k,).
 
         A task's share is proportional to its squared similarity, the part of the target's variance
         that it can explain.

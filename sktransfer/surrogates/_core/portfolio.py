@@ -1,5 +1,4 @@
-"""Settings that together do well on the past tasks, to be tried while little is known about the
-target.
+"""Settings that together do well on the past tasks, for the first trials of a target.
 
 Notation: m past tasks; c candidates, the best setting of each task; S (m, c) the tasks'
 standardized scores at these, as predicted by a Gaussian process on each task's own trials.

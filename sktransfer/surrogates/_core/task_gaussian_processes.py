@@ -110,8 +110,7 @@ def _fit_group(
 def _gradient(
     h: np.ndarray, squares: np.ndarray, z: np.ndarray, real: np.ndarray, kernel: str, priors: Priors
 ) -> np.ndarray | None:
-    """Gradient of minus the log posterior, as in `gaussian_process.value_and_gradient`; -> (m, d +
-    2).
+    """Gradient of the negative log posterior, as in `value_and_gradient`; -> (m, d + 2).
 
     None if a covariance has no Cholesky factor.
     """

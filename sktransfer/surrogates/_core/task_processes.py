@@ -26,8 +26,7 @@ from sktransfer.surrogates.gp import GP
 
 
 def count_discordant_pairs(f: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Ordered pairs of trials whose order by f differs from that of their scores; (..., n), (n,) ->
-    (...).
+    """Ordered pairs of trials that f and the scores order differently; (..., n), (n,) -> (...).
 
     Pairs of equal scores, which are frequent in cross-validation, do not count.
     """

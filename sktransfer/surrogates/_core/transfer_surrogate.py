@@ -53,7 +53,7 @@ class TransferSurrogate(Surrogate):
 
     uses_past_tasks = True
     is_cacheable = True
-    fallback_name: ClassVar[str] = "a Gaussian process on the target alone"
+    fallback_name: ClassVar[str] = "a plain Gaussian process"
 
     trained_: dict[str, torch.Tensor]
     learned_: dict[str, np.ndarray]

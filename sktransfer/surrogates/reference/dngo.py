@@ -1,5 +1,4 @@
-"""`DNGO`: Bayesian linear regression on a network of the target's own trials; Snoek et al. 2015. No
-transfer.
+"""`DNGO`: Bayesian linear regression on a network, without transfer; Snoek et al. 2015.
 
 Notation: x (n, p) inputs of the target's n trials, z (n,) standardized scores;
 Phi = phi_w(x) (n, D) the last hidden layer of a network with weights w and a linear output v.
@@ -34,8 +33,7 @@ SIGNAL = LogNormal(1.0, 1.0)  # prior of D/2 / alpha, about the variance of Phi 
 
 
 class DNGO(Surrogate):
-    """Bayesian linear regression on the last layer of a network, trained on the target's own
-    trials.
+    """Bayesian linear regression on a network, trained on the target's own trials.
 
     It uses no past tasks. The network is retrained after each trial from the same initial weights,
     so that the posterior depends on the trials alone. The cost is linear in their number. It serves

@@ -1,6 +1,6 @@
-"""`SCoT`: a ranker maps all tasks to one scale, then a Gaussian process (Bardenet et al. 2013,
-"Collaborative hyperparameter tuning"; as described by Yogatama & Mann 2014, sections 1, 3.5 and
-4.1).
+"""`SCoT`: a ranker maps all tasks to one scale, then a Gaussian process; Bardenet et al. 2013.
+
+"Collaborative hyperparameter tuning", as described by Yogatama & Mann 2014, sections 1, 3.5, 4.1.
 
 Notation: N trials of some past tasks and of the target, theta (N, d), f (N,) scores, x (3,) a
 task's data features; phi(theta, x) (F,) random Fourier features of a squared-exponential kernel
@@ -41,8 +41,7 @@ _MIN_MISFIT = 0.1  # variance of a task's scores around the latent ones, both st
 
 
 class SCoT(TransferSurrogate):
-    """Surrogate-based collaborative tuning: rank all trials of all tasks, then fit a Gaussian
-    process.
+    """Surrogate-based collaborative tuning: rank all trials, then fit a Gaussian process.
 
     It needs trials of past tasks, at least two of some task, and of their data only the numbers of
     rows, columns and classes. Only the order of a task's scores counts, so metrics may differ
@@ -179,9 +178,8 @@ class SCoT(TransferSurrogate):
         inputs = self.inputs_(X[:, :d])
         n_numbers = int((~self.past_.categorical).sum())
         length = np.repeat([0.5, np.sqrt(0.5)], [n_numbers, inputs.shape[1] - n_numbers])
-        columns = (
-            np.hstack([inputs * length, X[:, d:]]) / default_priors(X.shape[1]).lengthscale.median
-        )
+        median = default_priors(X.shape[1]).lengthscale.median
+        columns = np.hstack([inputs * length, X[:, d:]]) / median
         rng = np.random.default_rng(self.random_state)
         waves = rng.standard_normal((columns.shape[1], self.n_features))
         phase = rng.uniform(0, 2 * np.pi, self.n_features)
@@ -307,9 +305,8 @@ class _RankedTrials:
 
 def _ranks(z: np.ndarray) -> np.ndarray:
     """Ranks from the worst score, 0, upwards; ties share a rank, failures are last."""
-    return np.unique(np.nan_to_num(z, nan=-np.inf, neginf=-np.inf), return_inverse=True)[1].reshape(
-        -1
-    )
+    values = np.nan_to_num(z, nan=-np.inf, neginf=-np.inf)
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
 class _PastRanks:

@@ -21,8 +21,7 @@ from sktransfer.surrogates._core.task_processes import TaskEnsemble, count_disco
 
 
 class TST(TaskEnsemble):
-    """A Gaussian process for each past task, weighted by its disagreement with the target's
-    ranking.
+    """A Gaussian process for each past task, weighted by its agreement with the target.
 
     A past task is used if the share of pairs of the target's trials that it ranks in the wrong
     order is below `bandwidth`, with less weight the larger the share. The variance is that of the
