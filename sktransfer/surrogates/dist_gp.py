@@ -163,9 +163,7 @@ class DistGP(JointSurrogate):
 
     def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._factor_cache: tuple[np.ndarray, torch.Tensor] | None = (
-            None  # of the last rows conditioned on
-        )
+        self._factor_cache: tuple[np.ndarray, torch.Tensor] | None = None  # rows and their factor
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         super()._train(tasks, warm_from)
@@ -222,9 +220,8 @@ class _PastPrior:
         self._mean = float(own["mean"])
         with single_threaded:
             self._L = model._root(rows)
-            self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[
-                :, 0
-            ]
+            z = tensor(past.z[rows] - self._mean)
+            self._a = torch.cholesky_solve(z[:, None], self._L)[:, 0]
         self._anchors: tuple[np.ndarray, torch.Tensor] | None = None
 
     @torch.no_grad()
@@ -243,9 +240,6 @@ class _PastPrior:
 
     def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Covariance with the past trials, and L^-1 times it; (n, P), (P, n)."""
-        k = (
-            self._model._config_kernel(tensor(theta), self._theta)
-            .mul_(self._signal)
-            .mul_(self._similarity)
-        )
+        k = self._model._config_kernel(tensor(theta), self._theta)
+        k = k.mul_(self._signal).mul_(self._similarity)
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)

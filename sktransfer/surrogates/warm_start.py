@@ -95,6 +95,7 @@ class WarmStart(GP):
         return replace(super().hints(target), first_settings=settings, sources=sources)
 
     def _first_settings(self, target: EncodedTask) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Codes, best first, and the id of the past task of each."""
         past = self.past_
         order = np.argsort(self._distances(target), kind="stable")
         order = order[np.isin(order, past["owner"])][: self.n_tasks]  # tasks that have a setting

@@ -35,7 +35,7 @@ def distance_bound(d: int) -> float:
 
 
 def neighbor_covariance(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> torch.Tensor:
-    """1 - |theta - theta'| / B of the numbers, times 1 - [differs] / B of each category.
+    """1 - |theta - theta'| / B of the numbers, times 1 - [differs] / B of each category; -> (n, m).
 
     A differing category counts as much as a number at the other end of its range. Each factor is
     positive semi-definite (the latter is 1 - 1/B plus [equal] / B, and B >= 1), hence so is their
