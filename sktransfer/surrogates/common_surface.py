@@ -253,8 +253,8 @@ class CommonSurface(TransferSurrogate):
 
     def _nearest(self, x: np.ndarray) -> np.ndarray:
         """The `n_neighbors` tasks with the nearest data features, nearest first."""
-        apart = ((self.learned_["features"] - x) ** 2).sum(axis=1)
-        return np.argsort(apart, kind="stable")[: self.n_neighbors]
+        squares = ((self.learned_["features"] - x) ** 2).sum(axis=1)
+        return np.argsort(squares, kind="stable")[: self.n_neighbors]
 
     # -- the target ----------------------------------------------------------------------------
 

@@ -135,18 +135,18 @@ class CopulaGP(TransferSurrogate):
 
     def _normal_scores(self, task: EncodedTask) -> np.ndarray:
         """The objective of a task's trials on the normal scale; (n,)."""
-        made = normal_scores if self.transform == "copula" else _standard
+        transform = normal_scores if self.transform == "copula" else _standard
         columns = []
         for name in self._names:
             values = _metric(task, name)
             known = np.isfinite(values)
             if known.any():
                 columns.append(np.full(len(values), np.nan))
-                columns[-1][known] = made(values[known])
+                columns[-1][known] = transform(values[known])
         failed = ~np.isfinite(task.z)
         # A task without these metrics is represented by its score.
         if not columns or self._names == ["score"]:
-            return made(task.z)
+            return transform(task.z)
         table = np.array(columns)
         count = np.isfinite(table).sum(axis=0)
         z = np.where(count, np.nansum(table, axis=0) / np.maximum(count, 1), 0.0)
@@ -178,8 +178,8 @@ class CopulaGP(TransferSurrogate):
         for number in range(self.rounds):
             train(loss, [(network.weights, self.learning_rate / 10**number)], self.steps, decay=0.0)
         quantiles = [np.nanquantile(task.z, ndtr(_NORMAL_LEVELS)) for task in tasks]
-        middles = [np.nanmedian(task.z) for task in tasks]
-        self.learned_ = {"quantiles": np.mean(quantiles, axis=0), "level_std": np.std(middles)}
+        medians = [np.nanmedian(task.z) for task in tasks]
+        self.learned_ = {"quantiles": np.mean(quantiles, axis=0), "level_std": np.std(medians)}
 
     def _moments(
         self, x: torch.Tensor, dropout: Activation | None = None
@@ -298,10 +298,10 @@ class _NormalScale(Posterior):
         self._normal, self._scores = z[ok][order], np.sort(target.z[ok])
         self.level_std = 0.0
         if past is not None and ok.sum() < _MIN_TRIALS_FOR_SCALE:
-            apart = target.z[ok] - np.interp(z[ok], _NORMAL_LEVELS, past["quantiles"])
+            offset = target.z[ok] - np.interp(z[ok], _NORMAL_LEVELS, past["quantiles"])
             self._normal, self._scores = (
                 _NORMAL_LEVELS,
-                past["quantiles"] + (apart.mean() if ok.any() else 0.0),
+                past["quantiles"] + (offset.mean() if ok.any() else 0.0),
             )
             self.level_std = 0.0 if ok.any() else float(past["level_std"])
 

@@ -248,11 +248,11 @@ class DKLM(TransferSurrogate):
 
     def _stack(self, rows: list[np.ndarray]) -> Trials:
         """Trials of some past tasks, padded to the longest."""
-        here = np.arange(max(map(len, rows))) < np.array([len(own) for own in rows])[:, None]
-        place = np.zeros(here.shape, dtype=int)
-        place[here] = np.concatenate(rows)
-        x = self.inputs_(self.past_.theta[place.ravel()]).reshape(*place.shape, -1)
-        return Trials(tensor(x), tensor(self.past_.z[place] * here), tensor(here))
+        mask = np.arange(max(map(len, rows))) < np.array([len(own) for own in rows])[:, None]
+        rows_padded = np.zeros(mask.shape, dtype=int)
+        rows_padded[mask] = np.concatenate(rows)
+        x = self.inputs_(self.past_.theta[rows_padded.ravel()]).reshape(*rows_padded.shape, -1)
+        return Trials(tensor(x), tensor(self.past_.z[rows_padded] * mask), tensor(mask))
 
     def _descend(self, start: Weights, batch: Trials, seen: Trials, steps: int) -> Weights:
         """Adam on (7) and the priors of l, s, v. (The paper's algorithm misprints a plus sign.)"""
@@ -306,8 +306,8 @@ class DKLM(TransferSurrogate):
         trials = Trials(tensor(inputs(target.theta)), tensor(z), tensor(np.ones(len(z))))
         with torch_context():
             start = self.trained_ if self.meta else self._make_weights(inputs.width)
-            wanted = self.meta and len(z) and (self.prior or self.guard)
-            fit, evidence = fit_scale(start, trials) if wanted else (start, 0.0)
+            needs_scale = self.meta and len(z) and (self.prior or self.guard)
+            fit, evidence = fit_scale(start, trials) if needs_scale else (start, 0.0)
             adapted = self._adapt(fit if self.prior else start, trials)
             transfer = DeepGP(adapted, inputs, trials, shift, scale)
             if not (self.meta and self.guard and len(z)):

@@ -304,8 +304,8 @@ def _squared_distances(A: np.ndarray, B: np.ndarray, weights: np.ndarray) -> np.
 
 def _median_distance(squares: np.ndarray) -> float:
     """The median over pairs of different tasks, (m, m); 1 if there are none or the median is 0."""
-    apart = squares[~np.eye(len(squares), dtype=bool)]
-    return (float(np.median(apart)) or 1.0) if len(apart) else 1.0
+    distances = squares[~np.eye(len(squares), dtype=bool)]
+    return (float(np.median(distances)) or 1.0) if len(distances) else 1.0
 
 
 class _Means:

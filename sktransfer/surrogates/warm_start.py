@@ -115,8 +115,8 @@ class WarmStart(GP):
     def _is_near_any(
         self, row: np.ndarray, taken: list[np.ndarray], categorical: np.ndarray
     ) -> bool:
-        reach = np.where(categorical, 0.0, self.min_distance)
-        return any((np.abs(row - other) <= reach).all() for other in taken)
+        tolerance = np.where(categorical, 0.0, self.min_distance)
+        return any((np.abs(row - other) <= tolerance).all() for other in taken)
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
         """exp(-distance) of the meta-features; 0 for a task without meta-features."""

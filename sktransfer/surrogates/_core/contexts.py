@@ -115,9 +115,9 @@ class Contexts:
         if not known:
             return tensor(np.empty((len(chosen), 0)))
         read = self._encoder.embed([self._inputs[i] for i in known], rng)
-        place = {int(i): row for row, i in enumerate(known)}
+        row_of = {int(i): row for row, i in enumerate(known)}
         average = read.mean(dim=0)
-        rows = [read[place[int(i)]] if int(i) in place else average for i in chosen]
+        rows = [read[row_of[int(i)]] if int(i) in row_of else average for i in chosen]
         given = [self._given[i] for i in chosen]
         return torch.stack(
             [r if g is None else tensor(g) for r, g in zip(rows, given, strict=True)]

@@ -36,7 +36,7 @@ class Trials(NamedTuple):
 
     x: torch.Tensor  # (..., n, p)
     z: torch.Tensor  # (..., n)
-    here: torch.Tensor  # (..., n), 1 for a trial, 0 for padding
+    mask: torch.Tensor  # (..., n), 1 for a trial, 0 for padding
 
 
 class DeepGP(Posterior):
@@ -78,8 +78,8 @@ def landmarks(w: Weights, seen: Trials) -> torch.Tensor:
     """phi2 of (5); g(0) for the empty set; -> (..., 1, q)."""
     z = seen.z.clamp(-MAX_SCORE, MAX_SCORE)[..., None]
     units = forward(torch.cat([seen.x, z], -1), _part(w, "f"), torch.relu, activate_last=True)
-    total = (units * seen.here[..., None]).sum(-2, keepdim=True)
-    count = seen.here.sum(-1)[..., None, None].clamp_min(1)
+    total = (units * seen.mask[..., None]).sum(-2, keepdim=True)
+    count = seen.mask.sum(-1)[..., None, None].clamp_min(1)
     return forward(total / count, _part(w, "g"), torch.relu)
 
 
@@ -109,10 +109,10 @@ def prior_moments(w: Weights, batch: Trials, seen: Trials) -> tuple[torch.Tensor
     _, s, v = torch.exp(w["h"]).unbind(-1)
     squares = (Y * Y).sum(-1)
     r2 = (squares[..., :, None] + squares[..., None, :] - 2 * Y @ Y.mT).clamp_min(0)
-    both = batch.here[..., :, None] * batch.here[..., None, :]
-    diagonal = batch.here * (v + JOINT_JITTER) + (1 - batch.here)
+    both = batch.mask[..., :, None] * batch.mask[..., None, :]
+    diagonal = batch.mask * (v + JOINT_JITTER) + (1 - batch.mask)
     K = s[..., None] * TORCH_KERNELS["matern52"](r2) + (LEVEL_VARIANCE if "x" in w else 0.0)
-    return mean * batch.here, K * both + torch.diag_embed(diagonal)
+    return mean * batch.mask, K * both + torch.diag_embed(diagonal)
 
 
 @torch.no_grad()

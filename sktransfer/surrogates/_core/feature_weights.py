@@ -39,11 +39,11 @@ def fit_feature_weights(psi: np.ndarray, F: np.ndarray) -> np.ndarray:
         return np.ones(p)
     chosen = np.unique(np.linspace(0, len(psi) - 1, min(len(psi), MAX_TASKS)).astype(int))
     i, j = (chosen[side] for side in np.triu_indices(len(chosen), 1))
-    apart = ((F[i] - F[j]) ** 2).mean(axis=1)
-    if not apart.any():
+    distances = ((F[i] - F[j]) ** 2).mean(axis=1)
+    if not distances.any():
         return np.ones(p)
     columns = np.column_stack([(psi[i] - psi[j]) ** 2, np.ones(len(i))])
     shrink = np.sqrt(SHRINKAGE * len(i)) * np.eye(p, p + 1)
-    a, _ = nnls(np.vstack([columns, shrink]), np.append(apart / apart.mean(), np.zeros(p)))
+    a, _ = nnls(np.vstack([columns, shrink]), np.append(distances / distances.mean(), np.zeros(p)))
     a = a[:-1]
     return np.sqrt(a + MIN_RELATIVE_WEIGHT * a.mean()) if a.any() else np.ones(p)

@@ -114,9 +114,9 @@ def value_and_gradient(
     gradient[-2] = signal * (G * k).sum()
     gradient[-1] = noise * np.trace(G)
     spreads = priors.spreads(d)
-    apart = (h - priors.medians(d)) / spreads
-    gradient -= apart / spreads
-    return -float(log_likelihood - 0.5 * apart @ apart), -gradient
+    deviations = (h - priors.medians(d)) / spreads
+    gradient -= deviations / spreads
+    return -float(log_likelihood - 0.5 * deviations @ deviations), -gradient
 
 
 def fit_hyperparameters(

@@ -20,10 +20,10 @@ def squared_differences(A: np.ndarray, B: np.ndarray, categorical: np.ndarray) -
 
     (..., n, d), (..., m, d) -> (..., n, m, d)
     """
-    apart = A[..., :, None, :] - B[..., None, :, :]
+    differences = A[..., :, None, :] - B[..., None, :, :]
     if categorical.any():
-        return np.where(categorical, apart != 0, apart * apart)
-    return apart * apart
+        return np.where(categorical, differences != 0, differences * differences)
+    return differences * differences
 
 
 def scaled_distances(

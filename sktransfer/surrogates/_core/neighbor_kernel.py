@@ -43,11 +43,11 @@ def neighbor_covariance(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarra
     holds them all, the target's settings would hardly differ.
     """
     numbers = torch.from_numpy(~categorical)
-    reach = distance_bound(max(A.shape[1], 1))
+    bound = distance_bound(max(A.shape[1], 1))
     a, b = (each[:, numbers].clamp(0, 1) for each in (A, B))
     # For nearly equal settings the faster method has errors of the square root of the rounding
     # error.
-    kernel = 1 - torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist") / reach
+    kernel = 1 - torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist") / bound
     for column in np.flatnonzero(categorical):
-        kernel = kernel * (1 - (A[:, None, column] != B[None, :, column]) / reach)
+        kernel = kernel * (1 - (A[:, None, column] != B[None, :, column]) / bound)
     return kernel

@@ -40,12 +40,12 @@ TORCH_KERNELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 def squared_differences(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> torch.Tensor:
     """Squared differences by column, 0 or 1 in categorical ones; (n, d), (m, d) -> (n, m, d)."""
-    apart = A[:, None, :] - B[None, :, :]
+    differences = A[:, None, :] - B[None, :, :]
+    squares = differences * differences
     if categorical.any():
-        return torch.where(
-            torch.from_numpy(categorical), (apart != 0).to(apart.dtype), apart * apart
-        )
-    return apart * apart
+        differs = (differences != 0).to(squares.dtype)
+        return torch.where(torch.from_numpy(categorical), differs, squares)
+    return squares
 
 
 def scaled_distances(

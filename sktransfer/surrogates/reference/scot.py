@@ -192,8 +192,8 @@ class SCoT(TransferSurrogate):
 
     def _first_rows(self, order: np.ndarray, max_rows: int) -> np.ndarray:
         """Rows of the first `max_rows` trials, with the tasks in this order; -> (n,)."""
-        place = np.argsort(order)[self.past_.owner]
-        return np.sort(np.argsort(place, kind="stable")[:max_rows])
+        position = np.argsort(order)[self.past_.owner]
+        return np.sort(np.argsort(position, kind="stable")[:max_rows])
 
     # -- the target ----------------------------------------------------------------------------
 
