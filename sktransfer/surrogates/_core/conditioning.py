@@ -16,12 +16,12 @@ from typing import Protocol
 
 import numpy as np
 
+from sktransfer.surrogates._core.defaults import PRIOR_JITTER
 from sktransfer.surrogates._core.gaussian_process import whiten
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates.base import Posterior
 
 _GRID = np.linspace(-3, 3, 25)  # of log b, in standard deviations
-_JITTER = 1e-8
 _BLOCK = 256  # configurations predicted at once
 _MIN_VARIANCE = 1e-12
 
@@ -61,7 +61,7 @@ class ConditionedPosterior(Posterior):
     def __init__(self, prior: Prior, theta: np.ndarray, y: np.ndarray, level: Level):
         self._prior, self._theta = prior, theta
         m, _, S = prior.moments(theta, theta)
-        self._L = np.linalg.cholesky(S + (prior.noise + _JITTER) * np.eye(len(y)))
+        self._L = np.linalg.cholesky(S + (prior.noise + PRIOR_JITTER) * np.eye(len(y)))
         columns = (np.ones(len(y)), m, y - level.shift)
         ones, means, residuals = (whiten(self._L, v) for v in columns)
         grid = _GRID if level.log_scale_std and len(y) else np.zeros(1)

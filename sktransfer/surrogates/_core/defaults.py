@@ -10,3 +10,6 @@ GP_JITTER = 1e-9
 
 JOINT_JITTER = 1e-6
 """The same for processes on many tasks or on learned features, whose rows may be nearly equal."""
+
+PRIOR_JITTER = 1e-8
+"""The same for priors that are computed from past tasks."""

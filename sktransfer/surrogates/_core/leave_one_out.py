@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from sktransfer.surrogates._core.defaults import PRIOR_JITTER
+
 BANDWIDTHS = np.array([0.15, 0.3, 0.6, 1.2, 100.0])
 """In medians of the distance of two past tasks. With the last one all tasks have equal weights."""
 
@@ -25,7 +27,6 @@ DEFAULT_HYPERPARAMETERS = (1.2, 0.3, 0.01)
 """Bandwidth, residual and noise if there are too few past tasks to learn them from."""
 
 MIN_TASKS, MIN_TRIALS = 10, 8  # needed to call past scores noise
-_JITTER = 1e-8
 _MIN_CORRECTION = 0.1  # lower bound of 1 - sum w²
 
 
@@ -55,7 +56,7 @@ def loo_log_likelihood(
     """
     w = [kernel_weights(squares, bandwidth) for bandwidth in BANDWIDTHS]
     S = np.array([D.T @ D for D in (weighted_deviations(each, F) for each in w)])[:, None, None]
-    noise = (NOISES[:, None, None] + _JITTER) * np.eye(len(z))
+    noise = (NOISES[:, None, None] + PRIOR_JITTER) * np.eye(len(z))
     L = np.linalg.cholesky(S + RESIDUALS[:, None, None, None] * K + noise)
     columns = np.array([np.column_stack([z - each @ F, np.ones(len(z))]) for each in w])[
         :, None, None
