@@ -225,5 +225,5 @@ def test_what_a_task_was_compared_by_is_said(archive):
     search = TransferSearchCV(SVC(), SPACE, n_iter=1, archive=archive, surrogate=quick(), random_state=0)
     rows = {row["id"]: row for row in search.fit(*data(98)).source_tasks_}
     assert rows["t0"]["basis"] == "its sketch"
-    assert rows["text"]["basis"].startswith("sizes and labels alone: X is text")
+    assert rows["text"]["basis"].startswith("sizes and labels only: X is text")
     assert all(0 <= row["similarity"] <= 1 for row in rows.values())
