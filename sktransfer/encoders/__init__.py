@@ -1,4 +1,4 @@
-"""Encoders: what is known of a data set -> a vector. Nothing here is imported before it is asked for."""
+"""Encoders: from the profile of a data set to a vector. They are imported on first use."""
 
 from __future__ import annotations
 

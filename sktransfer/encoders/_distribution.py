@@ -1,23 +1,25 @@
-"""`DistributionEncoder`: embeddings of P_X, P_Y|X, P_XY by learned feature maps (Law et al. 2019, 4.1).
+"""`DistributionEncoder`: learned embeddings of P_X, P_Y|X, P_XY (Law et al. 2019, section 4.1).
 
-Notation: rows x in R^p; Phi_x = phi_x(X), (s, a); Phi_y = phi_y(Y), (s, b), for classification the one-hot
-labels. For tasks that share one input space and keep a sample of their rows.
+Notation: rows x in R^p; Phi_x = phi_x(X), (s, a); Phi_y = phi_y(Y), (s, b), for classification the
+one-hot labels. The tasks share one input space and keep a sample of their rows.
 
 marginal     mean of phi_x(x)                                              a numbers
 conditional  Phi_y' Phi_x (Phi_x' Phi_x + lambda s I)^-1                   a b numbers
 joint        Phi_x' Phi_y / s                                              a b numbers
 joint-mean   mean of phi_xy([x, y])                                        a numbers
+
 For classification the class ratios are appended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 
+from sktransfer.dataset import DatasetProfile
 from sktransfer.encoders._base import Encoder
 from sktransfer.utils._networks import Network
 from sktransfer.utils._torch import eye, tensor
@@ -25,7 +27,9 @@ from sktransfer.utils._torch import eye, tensor
 PARTS = ("marginal", "conditional", "joint", "joint-mean")
 
 
-def conditional_embedding(phi_x: torch.Tensor, phi_y: torch.Tensor, ridge: torch.Tensor) -> torch.Tensor:
+def conditional_embedding(
+    phi_x: torch.Tensor, phi_y: torch.Tensor, ridge: torch.Tensor
+) -> torch.Tensor:
     """The conditional mean operator in its O(s a²) form; (..., s, a), (..., s, b) -> (..., b, a).
 
     Equal to Phi_y' (Phi_x Phi_x' + ridge I)^-1 Phi_x, which would invert an s by s matrix.
@@ -38,22 +42,24 @@ def conditional_embedding(phi_x: torch.Tensor, phi_y: torch.Tensor, ridge: torch
 class DistributionEncoder(Encoder):
     """Learned embedding of the rows' distribution, for tasks that share one input space.
 
-    The tasks need a sample of their rows (``Archive(..., keep="sample")``) with the same number of columns
-    and classes; a task that has none is left out of the comparison.
+    The tasks need a sample of their rows (``Archive(..., keep="sample")``) with the same number of
+    columns and classes. Tasks without such a sample are not compared.
 
     Parameters
     ----------
     parts : "auto" or sequence of {"marginal", "conditional", "joint", "joint-mean"}
-        Which embeddings are concatenated. "auto" follows the paper: joint (an embedding of each class) and
-        class ratios for classification, marginal and conditional for regression, marginal without a target.
+        The embeddings to concatenate. "auto" follows the paper: joint (an embedding of each class)
+        and class ratios for classification, marginal and conditional for regression, marginal
+        without a target.
     hidden, features : int
         Units of the hidden layer and of the output of phi_x, phi_y and phi_xy.
     standardize : bool
-        Whether each data set's columns are brought to mean 0 and variance 1, so that units do not matter.
+        Whether to scale each data set's columns to mean 0 and variance 1, so that units do not
+        matter.
     batch_size : int
-        Rows of each task that a training step sees, drawn afresh each time.
+        Rows of each task that a training step draws.
     random_state : int
-        Seed of the first weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -68,7 +74,7 @@ class DistributionEncoder(Encoder):
 
     def __init__(
         self,
-        parts: Any = "auto",
+        parts: str | Sequence[str] = "auto",
         hidden: int = 20,
         features: int = 10,
         standardize: bool = True,
@@ -82,11 +88,11 @@ class DistributionEncoder(Encoder):
         self.batch_size = batch_size
         self.random_state = random_state
 
-    def fit(self, profiles: Sequence[Any]) -> DistributionEncoder:
+    def fit(self, profiles: Sequence[DatasetProfile | None]) -> Self:
         if self.parts != "auto" and not (self.parts and set(self.parts) <= set(PARTS)):
             raise ValueError(f"parts={self.parts!r} must be 'auto' or some of {PARTS}.")
         shapes = [shape for shape in map(_shape, profiles) if shape is not None]
-        # The input space of most of the tasks is the shared one.
+        # The most frequent input space is the shared one.
         shape = max(shapes, key=shapes.count) if shapes else (0, 0, 0)
         self.restore({"shape": np.array(shape)})
         return self
@@ -129,11 +135,12 @@ class DistributionEncoder(Encoder):
         prior = 0.5 * (self.log_ridge_ - np.log(1e-2)) ** 2
         return sum((network.penalty() for network in self.networks_.values()), prior)
 
-    def read(self, profile: Any) -> tuple[np.ndarray, np.ndarray] | None:
-        """Rows and targets, (s, p) and (s, b); None if they are not of the shared space."""
+    def read(self, profile: DatasetProfile | None) -> tuple[np.ndarray, np.ndarray] | None:
+        """Rows and targets, (s, p) and (s, b); None if they are not in the shared space."""
         if _shape(profile) != self.shape_ or not sum(self.shape_):
             return None
-        X, y = profile.sample["X"], profile.sample["y"]
+        sample = getattr(profile, "sample")  # noqa: B009 - there is one, or there would be no shape
+        X, y = sample["X"], sample["y"]
         classes, outputs = self.shape_[1:]
         if self.standardize:
             spread = X.std(axis=0)
@@ -148,10 +155,12 @@ class DistributionEncoder(Encoder):
 
     def embed(self, inputs: Sequence[Any], rng: np.random.Generator | None = None) -> torch.Tensor:
         if rng is None:
-            return torch.cat([self._embed(*(tensor(part)[None] for part in each)) for each in inputs])
+            return torch.cat(
+                [self._embed(*(tensor(part)[None] for part in each)) for each in inputs]
+            )
         size = min(self.batch_size, max(len(X) for X, _ in inputs))
-        # Drawn with replacement, so that also a small sample looks different each time: what a vector owes
-        # to the chance of its sample is noise, and is not to be learned.
+        # Drawn with replacement, so that small samples vary as well: what depends on the sample is
+        # noise, and should not be learned.
         chosen = [rng.integers(len(X), size=size) for X, _ in inputs]
         X = np.stack([X[rows] for (X, _), rows in zip(inputs, chosen, strict=True)])
         Y = np.stack([Y[rows] for (_, Y), rows in zip(inputs, chosen, strict=True)])
@@ -178,18 +187,18 @@ class DistributionEncoder(Encoder):
             found.append(Y.mean(dim=1))
         return torch.cat(found, dim=1)
 
-    def basis(self, profile: Any) -> str:
+    def basis(self, profile: DatasetProfile | None) -> str:
         if self.read(profile) is not None:
             return "its rows"
         if profile is None or profile.sample is None:
             return "nothing: no sample of its rows was kept"
-        return "nothing: its columns or classes are not those of the other tasks"
+        return "nothing: its columns or classes differ from those of the other tasks"
 
 
-def _shape(profile: Any) -> tuple[int, int, int] | None:
+def _shape(profile: DatasetProfile | None) -> tuple[int, int, int] | None:
     """Columns, classes and outputs of a kept sample; None without one."""
     sample = getattr(profile, "sample", None)
-    if sample is None or not len(sample["X"]):
+    if profile is None or sample is None or not len(sample["X"]):
         return None
     p, classes = sample["X"].shape[1], profile.n_classes or 0
     outputs = 0 if classes or sample["y"] is None else np.atleast_2d(sample["y"].T).shape[0]

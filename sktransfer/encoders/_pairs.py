@@ -1,37 +1,42 @@
 """`PairEncoder`: a learned embedding of tables with any number of columns and classes.
 
-Notation: Z standardized columns, (s, p); T standardized targets, (s, c), one for each class (one against the
-rest) or output; u the sketch, as its main components over the past tasks, (r,); h the handcrafted
-meta-features (sizes, landmarks, ...), without the covariances, which depend on the columns' units.
+Notation: Z standardized columns, (s, p); T standardized targets, (s, c), one for each class (one
+against the rest) or output; u the sketch, projected on its main components over the past tasks,
+(r,); h the handcrafted meta-features (sizes, landmarks, ...) without the covariances, which depend
+on the columns' units.
 
-Two levels of a set network (as in Dataset2Vec, Jomaa et al. 2021): over the rows of one (feature, target)
-pair, then over the pairs,
+The network pools twice (as in Dataset2Vec, Jomaa et al. 2021): over the rows of one (feature,
+target) pair, then over the pairs,
 
-    psi = [W [mean_{f,t} g(mean_rows phi([Z_f, T_t])), u], h],
+    psi = [W [mean_{f,t} g(mean_rows phi([Z_f, T_t])), u], h].
 
-blind to the order of rows, columns and labels and to the columns' units by its form. Where the rows are
-kept, phi, g and W are learned end to end, on fresh batches of rows; where they are not, the fixed random
-features of the sketch take the place of g(mean phi), and W is learned on top of them. With h, the surrogate
-weighs what it learns against what is known to matter, as Law et al. 2019 propose at the end of section 4.
+So psi does not depend on the order of rows, columns and labels, nor on the columns' units. If the
+rows are kept, phi, g and W are learned end to end on new batches of rows. Otherwise the fixed
+random features of the sketch replace g(mean phi), and W is learned on top of them. With h, the
+surrogate can weigh learned features against handcrafted ones, as Law et al. 2019 propose at the end
+of section 4.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 
+from sktransfer.dataset import DatasetProfile
 from sktransfer.dataset._meta_features import standardize
 from sktransfer.dataset._sketch import SKETCH_FORMAT, standardize_targets
-from sktransfer.encoders._base import NOTHING_KNOWN, Encoder
+from sktransfer.encoders._base import NO_PROFILE, Encoder
 from sktransfer.encoders._meta_features import ManualEncoder
 from sktransfer.utils._networks import Network
 from sktransfer.utils._torch import tensor
 
-MAX_COMPONENTS = 8
-LEARNED_SCALE = 0.3  # what is learned begins small beside what is known, and grows where it explains scores
+Rows = tuple[np.ndarray, np.ndarray]  # Z and T
+
+MAX_COMPONENTS = 8  # of the sketch
+LEARNED_SCALE = 0.3  # learned features start small and grow if they explain scores
 
 
 class PairEncoder(Encoder):
@@ -40,17 +45,18 @@ class PairEncoder(Encoder):
     Parameters
     ----------
     size : int
-        Numbers that are learned.
+        Number of learned features.
     rows : {"auto", "sample", "sketch"}
-        Learn from the rows, or from the sketch. "auto" takes the rows if all past tasks kept a sample.
+        Learn from the rows or from the sketch. "auto" uses the rows if all past tasks kept a
+        sample.
     handcrafted : bool
-        Whether the profile's meta-features are put beside what is learned.
+        Whether the profile's meta-features are appended to the learned features.
     hidden, features : int
         Units of the hidden layer and of the output of phi and g.
     batch_size, pairs : int
-        Rows, and (feature, target) pairs, of each task that a training step sees, drawn afresh.
+        Rows and (feature, target) pairs of each task that a training step draws.
     random_state : int
-        Seed of the first weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -81,7 +87,7 @@ class PairEncoder(Encoder):
         self.pairs = pairs
         self.random_state = random_state
 
-    def fit(self, profiles: Sequence[Any]) -> PairEncoder:
+    def fit(self, profiles: Sequence[DatasetProfile | None]) -> Self:
         if self.rows not in ("auto", "sample", "sketch"):
             raise ValueError(f"rows={self.rows!r} must be 'auto', 'sample' or 'sketch'.")
         drawn = [u for u in map(_sketch, profiles) if u is not None]
@@ -89,7 +95,11 @@ class PairEncoder(Encoder):
         mean, spread = table.mean(axis=0), np.maximum(table.std(axis=0), 1e-6)
         sampled = [getattr(profile, "sample", None) is not None for profile in profiles]
         by_rows = self.rows == "sample" or (self.rows == "auto" and bool(sampled) and all(sampled))
-        known = ManualEncoder(without=("covariance",)).fit(profiles if self.handcrafted else []).constants()
+        known = (
+            ManualEncoder(without=("covariance",))
+            .fit(profiles if self.handcrafted else [])
+            .constants()
+        )
         self.restore(
             {
                 "mean": mean,
@@ -127,10 +137,10 @@ class PairEncoder(Encoder):
     def networks(self) -> dict[str, Network]:
         return self.networks_
 
-    def read(self, profile: Any) -> tuple[np.ndarray, np.ndarray, Any]:
-        """u, h and the rows, as far as they are known."""
+    def read(self, profile: DatasetProfile | None) -> tuple[np.ndarray, np.ndarray, Rows | None]:
+        """u, h, and the rows if they are known."""
         drawn = _sketch(profile)
-        u = np.zeros(self.components_.shape[1])  # the average of the past, where there is no sketch
+        u = np.zeros(self.components_.shape[1])  # without a sketch, the average of the past
         if drawn is not None and len(u):
             u = np.clip((drawn - self.mean_) / self.spread_, -4, 4) @ self.components_
         return u, self.known_.read(profile), _standard_rows(profile) if self.by_rows_ else None
@@ -141,9 +151,11 @@ class PairEncoder(Encoder):
         if self.by_rows_:
             pooled = [self._pool(rows, rng) for _, _, rows in inputs]
             u = torch.cat([torch.stack(pooled), u], dim=1)
-        return torch.cat([self.networks_["psi"](u), self.known_.embed([h for _, h, _ in inputs])], dim=1)
+        return torch.cat(
+            [self.networks_["psi"](u), self.known_.embed([h for _, h, _ in inputs])], dim=1
+        )
 
-    def _pool(self, rows: Any, rng: np.random.Generator | None) -> torch.Tensor:
+    def _pool(self, rows: Rows | None, rng: np.random.Generator | None) -> torch.Tensor:
         """The mean over pairs of g of the mean over rows of phi; -> (features,)."""
         if rows is None:
             return tensor(np.zeros(self.features))
@@ -159,21 +171,23 @@ class PairEncoder(Encoder):
         pairs = np.stack([Z[:, chosen // c], T[:, chosen % c]], axis=-1)  # (s, pairs, 2)
         return self.networks_["g"](self.networks_["phi"](tensor(pairs)).mean(dim=0)).mean(dim=0)
 
-    def basis(self, profile: Any) -> str:
+    def basis(self, profile: DatasetProfile | None) -> str:
         if profile is None:
-            return NOTHING_KNOWN
+            return NO_PROFILE
         if self.by_rows_ and profile.sample is not None:
             return "its rows"
         if _sketch(profile) is not None:
             return "its sketch"
-        return "sizes and labels alone: " + (profile.notes[0] if profile.notes else "there is no sketch of X")
+        return "sizes and labels only: " + (
+            profile.notes[0] if profile.notes else "there is no sketch of X"
+        )
 
 
 def _components(table: np.ndarray) -> np.ndarray:
-    """Directions in which past sketches differ most, the first scaled to variance 1; (m, U) -> (U, r).
+    """Main directions of past sketches, the first scaled to variance 1; (m, U) -> (U, r).
 
-    r grows with the number of tasks: what is to be learned on top must not be able to tell any few tasks
-    apart by chance. It doubles rather than counts up, so that most often weights can be trained on.
+    r grows with the number of tasks, so that the weights on top cannot separate a few tasks by
+    chance. It grows by doubling, so that weights can be reused for most new tasks.
     """
     m = len(table)
     r = min(2 ** int(np.log2(max(m / 4, 1))), MAX_COMPONENTS)
@@ -184,20 +198,22 @@ def _components(table: np.ndarray) -> np.ndarray:
     return (signs[:, None] * directions)[:r].T * np.sqrt(m) / values[0]
 
 
-def _sketch(profile: Any) -> np.ndarray | None:
-    """The numbers of a sketch that this version understands; None if there is none."""
+def _sketch(profile: DatasetProfile | None) -> np.ndarray | None:
+    """The numbers of a sketch in the current format; None if there is none."""
     sketch = getattr(profile, "sketch", None)
     if sketch is None or sketch.get("format") != SKETCH_FORMAT:
         return None
     return np.array([*sketch["pairs"], *sketch["kernels"]], dtype=float)
 
 
-def _standard_rows(profile: Any) -> tuple[np.ndarray, np.ndarray] | None:
+def _standard_rows(profile: DatasetProfile | None) -> Rows | None:
     """Z and T of the kept rows; None if there are none, or if no column varies."""
     sample = getattr(profile, "sample", None)
-    if sample is None or not len(sample["X"]):
+    if profile is None or sample is None or not len(sample["X"]):
         return None
     Z, _ = standardize(sample["X"])
     y = sample["y"]
-    T = standardize_targets(None if y is None else y.reshape(len(y), -1), bool(profile.n_classes), len(Z))
+    T = standardize_targets(
+        None if y is None else y.reshape(len(y), -1), bool(profile.n_classes), len(Z)
+    )
     return (Z, T) if Z.size else None

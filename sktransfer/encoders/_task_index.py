@@ -1,30 +1,31 @@
-"""`TaskIndex`: a free vector for each task, nothing of its data (multiGP, multiBLR of Law et al. 2019).
+"""`TaskIndex`: a free vector for each task (multiGP, multiBLR of Law et al. 2019).
 
-The task's number in place of psi(D), as one-hot times a learned matrix: which tasks are alike is learned
-from their trials alone. A new task has no vector until it has trials.
+The task's index, one-hot and times a learned matrix, replaces psi(D). So the similarity of tasks is
+learned from their trials only, and a new task has no vector until it has trials.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
 
+from sktransfer.dataset import DatasetProfile
 from sktransfer.encoders._base import Encoder
 from sktransfer.utils._torch import tensor
 
 
 class TaskIndex(Encoder):
-    """A learned vector for each past task; a new task's is found from its own trials.
+    """A learned vector for each past task. That of a new task is found from its own trials.
 
     Parameters
     ----------
     size : int
-        Numbers in a vector.
+        Length of a vector.
     random_state : int
-        Seed of the first vectors.
+        Seed of the initial vectors.
 
     Examples
     --------
@@ -38,7 +39,7 @@ class TaskIndex(Encoder):
         self.size = size
         self.random_state = random_state
 
-    def fit(self, profiles: Sequence[Any]) -> TaskIndex:
+    def fit(self, profiles: Sequence[DatasetProfile | None]) -> Self:
         self.restore({"n": np.array(len(profiles))})
         return self
 
@@ -47,17 +48,18 @@ class TaskIndex(Encoder):
 
     def restore(self, constants: dict[str, np.ndarray]) -> None:
         rng = np.random.default_rng(self.random_state)
-        self.vectors_ = tensor(rng.standard_normal((int(constants["n"]), self.size))).requires_grad_(True)
+        first = rng.standard_normal((int(constants["n"]), self.size))
+        self.vectors_ = tensor(first).requires_grad_(True)
 
     def scalars(self) -> dict[str, torch.Tensor]:
         return {"vectors": self.vectors_}
 
     def read(self, profile: Any) -> int | None:
-        """The number of a past task; anything else is a task that is not known yet."""
+        """The number of a past task. Anything else is a new task, which has no vector."""
         return profile if isinstance(profile, int) else None
 
     def embed(self, inputs: Sequence[Any], rng: np.random.Generator | None = None) -> torch.Tensor:
         return self.vectors_[list(inputs)]
 
-    def basis(self, profile: Any) -> str:
-        return "trials alone"
+    def basis(self, profile: DatasetProfile | None) -> str:
+        return "its trials only"

@@ -110,9 +110,9 @@ class TransferSearchCV(BaseSearchCV):
 
     Notes
     -----
-    Past searches that share rows with the current data are excluded. So inside `cross_val_score`, no
-    fold learns from another fold's search. A failing archive or model costs a warning, never the
-    search.
+    Past searches that share rows with the current data are excluded. So inside
+    `cross_val_score`, no fold learns from another fold's search. A failing archive or model costs a
+    warning, never the search.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Surrogates: score as a function of (configuration, task). One file a method, one registry of names.
+"""Surrogates: score as a function of (configuration, task). One file for each method.
 
-Nothing here is imported before it is asked for, because most surrogates need torch.
+A registry holds their names. Modules are imported on first use, because many need torch.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "tst": ("TST", {}),
     "warm-start": ("WarmStart", {}),
 }
-"""Name of a surrogate -> its class and its parameters, an encoder by the name of its class."""
+"""Name -> class and parameters of a surrogate. Encoders are given by the name of their class."""
 
 __all__ = [
     "ABLR",
@@ -89,7 +89,7 @@ __all__ = [
 
 
 def make_surrogate(surrogate: str | Surrogate) -> Surrogate:
-    """A fresh surrogate, by its name or as a copy of the one given.
+    """A new surrogate by its name, or a clone of the given one.
 
     >>> make_surrogate("random")
     Random()
@@ -103,11 +103,12 @@ def make_surrogate(surrogate: str | Surrogate) -> Surrogate:
 
 
 def check_surrogate(surrogate: Any) -> None:
-    """Raise a ValueError that lists the names, if this is none of them and no surrogate; imports nothing."""
+    """Raise a ValueError unless this is a known name or a surrogate. It imports nothing."""
     if isinstance(surrogate, Surrogate) or (isinstance(surrogate, str) and surrogate in REGISTRY):
         return
     raise ValueError(
-        f"surrogate={surrogate!r} is not known. Give one of {sorted(REGISTRY)}, or a Surrogate instance."
+        f"surrogate={surrogate!r} is not known. "
+        f"Use one of {sorted(REGISTRY)}, or a Surrogate instance."
     )
 
 

@@ -1,110 +1,124 @@
-"""`ABLR`: a Bayesian linear regression for each task, on one network that they share; Perrone et al. 2018.
+"""`ABLR`: a Bayesian linear regression for each task on one shared network; Perrone et al. 2018.
 
 Notation (of the supplement)
 --------
-theta (N_t, d), z (N_t,)   trials of task t, its scores standardized       c_t (q,) its context, q = 0: none
+theta (N_t, d), z (N_t,)      trials of task t, with standardized scores
+c_t (q,)                      its context, q = 0: none
 Phi_t = phi_w([theta, c_t])   (N_t, D) features, a network of tanh layers with weights w
 
     z_t | v_t ~ N(Phi_t v_t, 1/beta_t),   v_t ~ N(v_0, 1/alpha_t),   v_0 = 0 in the paper,
 
-    rho = - sum_t log N(z_t; Phi_t v_0, I/beta_t + Phi_t Phi_t'/alpha_t),                              (1)
+    rho = - sum_t log N(z_t; Phi_t v_0, I/beta_t + Phi_t Phi_t'/alpha_t),                    (1)
 
-minimized over w, alpha, beta, contexts and v_0 with their log priors; `_blr` has (1) for N > D and N <= D.
+is minimized over w, alpha, beta, contexts and v_0 with their log priors. `linear_regression`
+computes (1) for N > D and for N <= D.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from sklearn.base import clone
 
 from sktransfer.encoders import Encoder, TaskIndex
-from sktransfer.surrogates._core.conditioning import Conditioned
-from sktransfer.surrogates._core.contexts import Contexts, data_key, lookup, most_probable
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.contexts import (
+    Contexts,
+    data_key,
+    find_vector,
+    most_probable_context,
+)
+from sktransfer.surrogates._core.defaults import WARM_SHARE
 from sktransfer.surrogates._core.gaussian_process import LogNormal
-from sktransfer.surrogates._core.linear_regression import LinearRegression, correlations
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.model_averaging import guard as guarded
+from sktransfer.surrogates._core.linear_regression import LinearRegression, feature_correlations
+from sktransfer.surrogates._core.model_averaging import average_by_evidence
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates._core.training import task_batches, train
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 from sktransfer.utils._networks import Network, forward
 from sktransfer.utils._scores import impute_failures
 from sktransfer.utils._torch import tensor, torch_context
 
 NOISE = LogNormal(0.03, 1.5)  # prior of 1/beta_t
-DEVIATION = LogNormal(0.5, 1.5)  # prior of the variance of a task's own part: D/2 / alpha_t, roughly
-CONTEXT_RATE = 0.05  # of contexts that are learned one by one, which only their own task's steps see
-FIRST_DEVIATION = 0.05  # heads begin alike, so that what a context can explain is not left to them
-PRECISION_RATE = 0.05  # of alpha and beta, one each for a task, which few steps see
-WARM_SHARE = 0.25  # of the steps, where training starts from the weights of an earlier model
-MAX_CONTEXTS = 100  # past contexts that a target's is looked for among
+DEVIATION = LogNormal(0.5, 1.5)  # prior of a task's own variance, about D/2 / alpha_t
+CONTEXT_RATE = 0.05  # learning rate of contexts, which only the steps of their own task use
+INITIAL_DEVIATION = 0.05  # heads start nearly equal, so that contexts explain what they can
+PRECISION_RATE = 0.05  # learning rate of alpha and beta, which few steps use
+MAX_CONTEXTS = 100  # past contexts that are tried for a target
 N_REFERENCE = 20  # past settings at which two tasks are compared
 
 
-class ABLR(MetaSurrogate):
-    """A Bayesian linear regression for each task, on features that a network learns from all of them.
+class ABLR(TransferSurrogate):
+    """A Bayesian linear regression for each task, on the features of a shared network.
 
-    Needs trials of past tasks; profiles only for an `encoder`. Training is linear in the past: each of
-    ``max(steps, epochs * tasks / batch_tasks)`` steps sees `batch_tasks` tasks, a step is linear in their
-    trials and cubic in the last layer's width. The target's n trials cost O(n³), whatever the archive. To be
-    preferred for archives of hundreds of tasks; with a few, a Gaussian process learns more from less.
+    It needs trials of past tasks, and profiles only for an `encoder`. Training is linear in the
+    past trials: each of ``max(steps, epochs * tasks / batch_tasks)`` steps uses `batch_tasks`
+    tasks, and is linear in their trials and cubic in the width of the last layer. A proposal costs
+    O(n³) in the target's n trials. Prefer it for archives of hundreds of tasks. With a few tasks a
+    Gaussian process learns more.
 
     Parameters
     ----------
     encoder : Encoder or None
-        Reads the context c_t from the data: ``ManualEncoder()``, ``PairEncoder()``, ...; trained along.
+        Computes the context c_t from the data, such as ``ManualEncoder()`` or ``PairEncoder()``. It
+        is trained as well.
     context : {None, "learned"}
-        "learned" is four numbers for each task; a target's are looked for by its trials.
+        "learned" learns a context of four numbers for each task. That of a target is found from its
+        trials.
     embeddings : dict of str to array, or None
-        Contexts that are given, and not trained: the `embeddings_` of an ABLR of another estimator's tasks
-        on the same data sets. A task is found by its id or by its data (`data_key`); the context of one
-        that is not found is learned.
+        Given contexts, which are not trained: the `embeddings_` of an ABLR for another estimator on
+        the same data sets. Tasks are identified by their id or their data (`data_key`). Contexts of
+        other tasks are learned.
     head : {"shared", "zero"}
-        Prior mean v_0 of a head: learned from all tasks, so that something is known of a new one, or zero as
-        in the paper, where the first trial is just one of the past's best settings.
+        Prior mean v_0 of the heads: learned from all tasks, so that it predicts scores of a new
+        one, or zero as in the paper.
     guard : bool
-        Whether to average the belief with a Gaussian process on the target alone, by their evidence.
+        Whether to average with a plain GP, weighted by the evidence.
     layers : tuple of int
-        Units of the network's tanh layers; the last is the number D of features.
+        Units of the network's tanh layers. The last is the number D of features.
     steps, epochs, batch_tasks, learning_rate : int, int, int, float
-        Least number of Adam steps, least number of times that each task is seen, tasks in a step, and rate.
+        Minimum number of Adam steps, minimum number of epochs, tasks in a step, and learning rate.
     max_trials : int
-        Trials of a task that a step sees; of a longer task, others each time.
+        Maximum number of trials of a task in a step. Of a longer task, a random subset is drawn.
     n_settings : int
-        Best settings of each past task that the first trial may be: a network does not extrapolate well.
+        Number of best settings of each past task that the first trial is chosen from, because
+        networks do not extrapolate well.
     n_initial : int
-        Space-filling trials where there is no past.
+        Space-filling trials if there are no past ones.
     random_state : int
 
     Attributes
     ----------
     embeddings_ : dict of str to ndarray of shape (q,)
-        Context of each past task, by its id, and by its data where they are known; empty without contexts.
+        Context of each past task by its id, and by its data if they are known. Empty without
+        contexts.
 
     Examples
     --------
     >>> import numpy as np
-    >>> past = EncodedTask(np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2]), np.array([False]))
+    >>> theta, z = np.array([[0.1], [0.4], [0.9]]), np.array([0.1, 0.9, 0.2])
+    >>> number = np.array([False])
+    >>> past = EncodedTask(theta, z, number)
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
     >>> mean, _ = ABLR(steps=100).fit([past]).posterior(target).predict(np.array([[0.4], [0.9]]))
     >>> bool(mean[0] > mean[1])
     True
     """
 
-    encoder_: Any  # what reads or holds the contexts; None without contexts
     fallback_: GP
 
     def __init__(
         self,
-        encoder: Any = None,
+        encoder: Encoder | None = None,
         context: str | None = None,
-        embeddings: Mapping[str, Any] | None = None,
+        embeddings: Mapping[str, ArrayLike] | None = None,
         head: str = "shared",
         guard: bool = True,
         layers: tuple[int, ...] = (50, 50, 50),
@@ -132,17 +146,19 @@ class ABLR(MetaSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.encoder is not None and not isinstance(self.encoder, Encoder):
-            raise ValueError(f"encoder={self.encoder!r} must be an Encoder (e.g. ManualEncoder()) or None.")
+            raise ValueError(
+                f"encoder={self.encoder!r} must be an Encoder (e.g. ManualEncoder()) or None."
+            )
         if self.context not in (None, "learned"):
             raise ValueError(f"context={self.context!r} must be 'learned' or None.")
         if self.encoder is not None and (self.context or self.embeddings):
-            raise ValueError("Give either an encoder or context='learned' (embeddings), not both.")
+            raise ValueError("Pass either encoder or context='learned' (embeddings), not both.")
         if self.head not in ("shared", "zero"):
             raise ValueError(f"head={self.head!r} must be 'shared' or 'zero'.")
         if not self.layers or min(self.layers) < 1:
-            raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
+            raise ValueError(f"layers={self.layers!r} must be one or more numbers of units.")
         for name in ("steps", "epochs", "batch_tasks", "max_trials", "n_settings"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
@@ -150,9 +166,9 @@ class ABLR(MetaSurrogate):
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
             raise ValueError("embeddings must be vectors of one length, by task id or data key.")
 
-    def _fresh_encoder(self) -> Encoder | None:
+    def _make_encoder(self) -> Encoder | None:
         if self.embeddings:
-            return TaskIndex(len(next(iter(self.embeddings.values()))), self.random_state)
+            return TaskIndex(np.size(next(iter(self.embeddings.values()))), self.random_state)
         if self.context == "learned":
             return TaskIndex(random_state=self.random_state)
         return None if self.encoder is None else clone(self.encoder)
@@ -162,14 +178,14 @@ class ABLR(MetaSurrogate):
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         rng = np.random.default_rng(self.random_state)
         past, m = self.past_, len(tasks)
-        self.encoder_ = self._fresh_encoder()
+        self.encoder_ = self._make_encoder()
         contexts = Contexts(self.encoder_, tasks, self.embeddings or {})
         outputs = [1] if self.head == "shared" else []  # v_0 is the output layer of the network
         q = contexts.vectors().shape[1]
         network = Network([self.inputs_.width + q, *self.layers, *outputs], rng)
         self.trained_ = {f"w{number:02}": weight for number, weight in enumerate(network.weights)}
-        warm = self._goes_on(warm_from, contexts) and self._start_from(warm_from)
-        medians = np.log([self.layers[-1] / 2 / FIRST_DEVIATION, 1 / NOISE.median])
+        warm = self._can_continue(warm_from, contexts) and self._start_from(warm_from)
+        medians = np.log([self.layers[-1] / 2 / INITIAL_DEVIATION, 1 / NOISE.median])
         log_alpha, log_beta = (tensor(np.full(m, h)).requires_grad_(True) for h in medians)
         size = min(self.batch_tasks, m)
         batches = task_batches(past.owner, size, self.max_trials, rng)
@@ -185,8 +201,9 @@ class ABLR(MetaSurrogate):
             rho = heads.loss().sum() + self._precision_penalty(alpha, beta)  # equation (1)
             return m / size * rho + network.penalty() + contexts.penalty()
 
+        context_rate = CONTEXT_RATE if contexts.are_learned_per_task else self.learning_rate
         groups = [
-            (contexts.parameters(), CONTEXT_RATE if contexts.one_by_one else self.learning_rate),
+            (contexts.parameters(), context_rate),
             (network.weights, self.learning_rate),
             ([log_alpha, log_beta], PRECISION_RATE),
         ]
@@ -198,7 +215,7 @@ class ABLR(MetaSurrogate):
             "contexts": contexts.vectors(),
             "data": np.array([data_key(task.profile) or "" for task in tasks], dtype=str),
             "basis": contexts.basis(),
-        } | contexts.get_state()
+        } | self._encoder_state()
 
     def _features(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Phi, and Phi v_0; (..., inputs) -> (..., D), (...)."""
@@ -217,57 +234,63 @@ class ABLR(MetaSurrogate):
         deviation = np.log(self.layers[-1] / 2) - alpha
         return -DEVIATION.log_density(deviation) - NOISE.log_density(-beta)
 
-    def _goes_on(self, warm_from: Surrogate | None, contexts: Contexts) -> bool:
-        """Whether an earlier model's inputs mean the same as ours; if so, its contexts are taken over."""
+    def _can_continue(self, warm_from: Surrogate | None, contexts: Contexts) -> bool:
+        """Whether an earlier model has the same inputs. If so, its contexts are copied."""
         return (
             isinstance(warm_from, ABLR)
             and bool(getattr(warm_from, "trained_", None))
-            and self.inputs_.are_like(warm_from.inputs_)
+            and self.inputs_.is_compatible(warm_from.inputs_)
             and contexts.start_from(warm_from.encoder_, warm_from.embeddings_)
         )
 
     # -- the target ----------------------------------------------------------------------------
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
-        """Belief about the target: its own head, conditioned on its trials."""
+        """The target's own head, conditioned on its trials."""
         if not self._has_past:
-            return None if len(target.z) < self.n_initial else self.fallback_.posterior(target)
+            return self._posterior_without_past(target)
         y = impute_failures(target.z)
         c = self._context_of(target, y)
         level = self._level(c, target.z)
-        belief = self._condition(c, target.theta, y, level)
+        conditioned = self._condition(c, target.theta, y, level)
         if not self.guard or not len(y):
-            return belief
-        return guarded(belief, self.fallback_.posterior(target), target.theta, y, level)
+            return conditioned
+        plain = self.fallback_.posterior(target)
+        return average_by_evidence(conditioned, plain, target.theta, y, level)
 
     def _level(self, c: np.ndarray, seen: np.ndarray) -> Level:
-        everyone = np.ones(len(self.past_), dtype=bool)
-        return self.past_.level(self._alike(c) if len(c) else 1.0 * everyone, everyone, seen)
+        all_tasks = np.ones(len(self.past_), dtype=bool)
+        similarity = self._similarity_to(c) if len(c) else 1.0 * all_tasks
+        return self.past_.level(similarity, all_tasks, seen)
 
-    def _condition(self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level) -> Conditioned:
-        """The head given the trials; alpha and beta the most probable, before them those of the past."""
+    def _condition(
+        self, c: np.ndarray, theta: np.ndarray, y: np.ndarray, level: Level
+    ) -> ConditionedPosterior:
+        """The head given the trials, with the most probable alpha and beta."""
         logs = np.stack([self.learned_["log_alpha"], self.learned_["log_beta"]])  # (2, m)
         center, spread = logs.mean(axis=1), np.hypot(logs.std(axis=1), 0.5)
 
-        def belief(h: np.ndarray) -> Conditioned:
-            return Conditioned(_HeadPrior(self, c, *np.exp(h)), theta, y, level)
+        def condition(h: np.ndarray) -> ConditionedPosterior:
+            return ConditionedPosterior(_HeadPrior(self, c, *np.exp(h)), theta, y, level)
 
         def loss(h: np.ndarray) -> float:
-            return 0.5 * float((((h - center) / spread) ** 2).sum()) - belief(h).log_evidence
+            return 0.5 * float((((h - center) / spread) ** 2).sum()) - condition(h).log_evidence
 
         if len(y) < 2:
-            return belief(center)
+            return condition(center)
         bounds = list(zip(center - 4 * spread, center + 4 * spread, strict=True))
         options = {"maxiter": 10, "ftol": 1e-4}
-        return belief(minimize(loss, center, method="L-BFGS-B", bounds=bounds, options=options).x)
+        best = minimize(loss, center, method="L-BFGS-B", bounds=bounds, options=options)
+        return condition(best.x)
 
     def _context_of(self, target: EncodedTask, y: np.ndarray) -> np.ndarray:
-        """The target's context: given, read from its data, or the one that makes its scores most probable."""
+        """The target's context: given, computed from its data, or most probable by its trials."""
         known = self.learned_["contexts"]
-        given = lookup(self.embeddings or {}, target)
+        given = find_vector(self.embeddings or {}, target)
         if given is not None or not known.shape[1]:
             return known[0] if given is None else given
         average = known.mean(axis=0)
+        assert self.encoder_ is not None
         if not self.encoder_.needs_trials:
             if (inputs := self.encoder_.read(target.profile)) is None:
                 return average
@@ -279,43 +302,49 @@ class ABLR(MetaSurrogate):
         typical = [np.exp(self.learned_[name].mean()) for name in ("log_alpha", "log_beta")]
 
         def evidence(c: np.ndarray) -> float:
-            return Conditioned(_HeadPrior(self, c, *typical), target.theta, y, level).log_evidence
+            return ConditionedPosterior(
+                _HeadPrior(self, c, *typical), target.theta, y, level
+            ).log_evidence
 
         rng = np.random.default_rng(self.random_state)
         if len(known) > MAX_CONTEXTS:
             known = known[np.sort(rng.choice(len(known), MAX_CONTEXTS, replace=False))]
-        return most_probable(known, evidence, rng)
+        return most_probable_context(known, evidence, rng)
 
-    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        """The best settings of the past tasks, of which the first trial is the one that all heads favor."""
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The first trial is one of the past tasks' best settings."""
+        hints = super().hints(target)
         if len(target.z) or not self._has_past:
-            return None
-        return self.past_.best_settings(self.n_settings, np.ones(len(self.past_), dtype=bool))
+            return hints
+        all_tasks = np.ones(len(self.past_), dtype=bool)
+        return replace(hints, restrict_to=self.past_.best_settings(self.n_settings, all_tasks))
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
-        """Correlation of the scores at past settings, by the contexts; None without contexts."""
+        """Prior correlation of the scores at past settings; None without contexts."""
         if not self.embeddings_:
             return None
-        return self._placed(self._alike(self._context_of(target, impute_failures(target.z))))
+        return self._scatter(
+            self._similarity_to(self._context_of(target, impute_failures(target.z)))
+        )
 
     def similarity_basis(self, target: EncodedTask) -> list[str] | None:
-        return self._placed_words(self.learned_["basis"].tolist()) if self.embeddings_ else None
+        return self._scatter_text(self.learned_["basis"].tolist()) if self.embeddings_ else None
 
     @torch.no_grad()
-    def _alike(self, c: np.ndarray) -> np.ndarray:
+    def _similarity_to(self, c: np.ndarray) -> np.ndarray:
         rng, theta = np.random.default_rng(self.random_state), self.past_.theta
         theta = theta[rng.choice(len(theta), min(len(theta), N_REFERENCE), replace=False)]
         contexts = np.vstack([c, self.learned_["contexts"]])
         everywhere = np.tile(theta, (len(contexts), 1))
         with torch_context():
             Phi, _ = self._features_at(everywhere, contexts.repeat(len(theta), axis=0))
-            return correlations(Phi.reshape(len(contexts), len(theta), -1)).numpy()
+            return feature_correlations(Phi.reshape(len(contexts), len(theta), -1)).numpy()
 
-    # -- what was learned ----------------------------------------------------------------------
+    # -- contexts ------------------------------------------------------------------------------
 
     @property
     def embeddings_(self) -> dict[str, np.ndarray]:
-        """Context of each past task by its id, and by its data: the average of those on the same."""
+        """Contexts by task id, and by data: the average of the tasks on the same data."""
         vectors = self.learned_.get("contexts", np.empty((0, 0)))
         if not vectors.shape[1]:
             return {}
@@ -324,23 +353,17 @@ class ABLR(MetaSurrogate):
         by_id = zip(self.past_.ids.tolist(), vectors, strict=True)
         return by_data | {name: vector for name, vector in by_id if name}
 
-    def set_state(self, state: dict[str, np.ndarray]) -> ABLR:
-        super().set_state(state)
-        self.encoder_ = self._fresh_encoder()
-        if self.encoder_ is not None and self._has_past:
-            own = [name for name in self.learned_ if name.startswith("encoder.")]
-            self.encoder_.set_state({n.removeprefix("encoder."): self.learned_[n] for n in own})
-        return self
-
 
 class _HeadPrior:
-    """A head before any trial, at one context: v ~ N(v_0, 1/alpha), so f = Phi v is a Gaussian process."""
+    """Prior of a head at one context: f = Phi v is a Gaussian process, v ~ N(v_0, 1/alpha)."""
 
     def __init__(self, model: ABLR, c: np.ndarray, alpha: float, beta: float):
         self._model, self._c, self._alpha, self.noise = model, c, alpha, 1 / beta
 
     @torch.no_grad()
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         with torch_context():
             Phi, mean = self._model._features_at(theta, self._c)
             others, _ = self._model._features_at(anchors, self._c)

@@ -1,7 +1,7 @@
 """The contract of a surrogate: score as a function of (configuration, task).
 
-Notation: theta codes of configurations, (n, d), in [0, 1]; z their scores, (n,), maximized, NaN where
-a trial failed. Surrogates see arrays and profiles, never spaces, records or estimators.
+Notation: theta codes of configurations, (n, d), in [0, 1]; z their scores, (n,), to be maximized,
+NaN if a trial failed. Surrogates see arrays and profiles, never spaces, records or estimators.
 """
 
 from __future__ import annotations
@@ -9,62 +9,65 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from sktransfer.dataset import DatasetProfile
+from sktransfer.exceptions import SurrogateWarning
+
 
 @dataclass(frozen=True)
 class EncodedTask:
-    """The trials of one task in the coordinates of today's space.
+    """The trials of one task in the coordinates of the target's space.
 
     Parameters
     ----------
     theta : ndarray of shape (n, d)
     z : ndarray of shape (n,)
     categorical : ndarray of bool, shape (d,)
-        Columns in which only equality counts.
+        Columns whose codes can only be equal or different.
     profile : DatasetProfile or None
     id : str
     metrics : dict of str to ndarray of shape (n,)
-        What else was measured of each trial, maximized, NaN where it was not; "fit_time" are seconds.
+        Other metrics of each trial, to be maximized, NaN if not measured. "fit_time" is in seconds.
     """
 
     theta: np.ndarray
     z: np.ndarray
     categorical: np.ndarray
-    profile: Any = None
+    profile: DatasetProfile | None = None
     id: str = ""
     metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     @property
     def is_flat(self) -> bool:
-        """Whether there are trials and all of them, none failed, have one score: nothing tells them apart."""
+        """Whether there are trials, none failed, and all have the same score."""
         return len(self.z) > 0 and bool((self.z == self.z[0]).all())
 
     @property
     def is_on_plateau(self) -> bool:
-        """Whether none failed and most trials share the best score: none of them stands out.
+        """Whether no trial failed and most have the best score, so that none stands out.
 
         >>> theta, numbers = np.zeros((3, 1)), np.array([False])
         >>> [EncodedTask(theta, np.array([0.5, 0.5, z]), numbers).is_on_plateau for z in (0.4, 0.6)]
         [True, False]
         """
-        best = self.z.max(initial=-np.inf)  # NaN, which equals nothing, if one failed
+        best = self.z.max(initial=-np.inf)  # NaN if one failed
         return 2 * int((self.z == best).sum()) > len(self.z)
 
 
 @dataclass(frozen=True)
 class Region:
-    """A part of the space that the search is to stay in.
+    """A part of the space that the search is limited to.
 
     Parameters
     ----------
     low, high : ndarray of shape (d,)
-        Bounds of the columns that hold numbers.
+        Bounds of the numeric columns.
     values : dict of int to ndarray
-        Codes allowed in a categorical column.
+        Codes that are allowed in a categorical column.
     """
 
     low: np.ndarray
@@ -72,9 +75,9 @@ class Region:
     values: Mapping[int, np.ndarray]
 
     def stretch(self, cube: np.ndarray) -> np.ndarray:
-        """Codes in the region, from points of the unit cube; (n, d) -> (n, d).
+        """Map points of the unit cube to codes in the region; (n, d) -> (n, d).
 
-        A list of numbers has only some of these codes: they are to be snapped to the nearest.
+        The caller snaps them to the codes that exist in the space.
         """
         codes = self.low + cube * (self.high - self.low)
         for column, values in self.values.items():
@@ -83,7 +86,7 @@ class Region:
         return codes
 
     def contains(self, theta: np.ndarray) -> np.ndarray:
-        """(n, d) -> (n,), bool."""
+        """Whether each code is in the region; (n, d) -> (n,), bool."""
         inside = ((theta >= self.low - 1e-9) & (theta <= self.high + 1e-9)).all(axis=1)
         for column, values in self.values.items():
             inside &= np.isin(theta[:, column], values)
@@ -91,13 +94,13 @@ class Region:
 
 
 class Posterior:
-    """What a surrogate predicts of the target, given its trials so far.
+    """Predictions of the target's scores, given its trials so far.
 
     Attributes
     ----------
     level_std : float
-        Uncertainty of the common level of all predictions. `predict` leaves it out, because it favors no
-        configuration.
+        Uncertainty of the common level of all predictions. `predict` leaves it out, because it
+        favors no configuration.
     """
 
     level_std: float = 0.0
@@ -138,9 +141,11 @@ class SearchHints:
     region : Region or None
         The part of the space to search. None is all of it.
     thompson : bool
-        Whether the next trial is the best of a draw from the posterior, not of expected improvement.
+        Whether the next trial is the best of a draw from the posterior, not of expected
+        improvement.
     redraw : float
-        Probability that each coordinate of a proposal is redrawn at random, once a trial was observed.
+        Probability that each coordinate of a proposal is redrawn at random, once a trial was
+        observed.
     """
 
     n_initial: int = 0
@@ -159,101 +164,76 @@ class Surrogate(BaseEstimator):
     Attributes
     ----------
     n_initial : int
-        How many trials of the target it wants to see, space-filling ones, before its posterior is asked.
+        Space-filling trials of the target that are needed before the posterior is used.
     uses_past_tasks : bool
-        Whether it learns from past tasks at all.
+        Whether it learns from past tasks.
     is_cacheable : bool
-        Whether learning takes long enough for its result to be kept.
+        Whether `fit` takes long enough for its result to be cached.
     fallback_name : str
-        What it is without a past, in words; with them, `fit` warns that there is none.
-    redraw : float
-        Probability with which each coordinate of a proposal is redrawn at random, once it has seen a trial.
+        What it works as without past trials. If not empty, `fit` warns if there are none.
     """
 
     n_initial: int = 0
     uses_past_tasks: ClassVar[bool] = False
     is_cacheable: ClassVar[bool] = False
     fallback_name: ClassVar[str] = ""
-    redraw: float = 0.0
 
-    @property
-    def n_initial_(self) -> int:
-        """As `n_initial`, now that the past is known: a model that can speak at once needs none."""
-        return self.n_initial
+    def check_params(self) -> None:
+        """Raise a ValueError if a parameter is invalid. `fit` calls it."""
 
-    @property
-    def redraw_(self) -> float:
-        """As `redraw`, now that the past is known."""
-        return self.redraw
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Self:
+        """Learn from past tasks.
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Surrogate:
-        """Learn from past tasks, of which there may be none."""
+        Parameters
+        ----------
+        tasks : sequence of EncodedTask
+            The past tasks. There may be none.
+        warm_from : Surrogate or None
+            A fitted surrogate to start training from.
+        """
+        self.check_params()
         self.n_tasks_ = len(tasks)
         if self.fallback_name and not any(np.isfinite(task.z).any() for task in tasks):
             warnings.warn(
-                f"{type(self).__name__} has no past trials to learn from and works as {self.fallback_name}.",
+                f"{type(self).__name__} has no past trials to learn from and works as "
+                f"{self.fallback_name}.",
+                SurrogateWarning,
                 stacklevel=2,
             )
         return self
 
     @property
     def task_ids(self) -> list[str]:
-        """Ids of the past tasks it was fitted to, in the order of `similarity`; where it is cacheable."""
+        """Ids of the past tasks, in the order of `similarity`. A cacheable surrogate has them."""
         return []
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
-        """Belief about the target given its trials so far, of which there may be none.
+        """Predictions for the target given its trials so far, of which there may be none.
 
-        None means that there is no belief, and that any trial is as good as another.
+        None means that there is no model, so that any trial is as good as another.
         """
         return None
 
-    def check_params(self) -> None:
-        """Raise a ValueError if a parameter is invalid. `fit` does it, too."""
-
     def hints(self, target: EncodedTask) -> SearchHints:
-        """How the target is to be searched, given its trials so far."""
-        settings, sources = self.proposals(target)
-        return SearchHints(
-            n_initial=self.n_initial_,
-            space_filling=self.n_initial > 0,
-            first_settings=settings,
-            sources=tuple(sources),
-            restrict_to=None if len(target.z) else self.first_choices(target),
-            region=self.region(target),
-            thompson=self.draws(target),
-            redraw=self.redraw_,
-        )
-
-    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
-        """Configurations to be tried before the posterior is asked, best first, and the past task of each."""
-        return np.empty((0, target.theta.shape[1])), []
-
-    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        """Codes that the first choice of the posterior is limited to; None if it may choose freely."""
-        return None
-
-    def draws(self, target: EncodedTask) -> bool:
-        """Whether the next trial is the best of a draw from the posterior (Thompson sampling), not of EI."""
-        return False
-
-    def region(self, target: EncodedTask) -> Region | None:
-        """The part of the space that the next trial is looked for in; None for all of it."""
-        return None
+        """How to search the target, given its trials so far."""
+        return SearchHints(n_initial=self.n_initial, space_filling=self.n_initial > 0)
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
-        """How alike each past task is to the target, in [0, 1]; None if the method has no such notion."""
+        """Similarity of each past task to the target, in [0, 1]; None if it is not defined."""
         return None
 
     def similarity_basis(self, target: EncodedTask) -> list[str] | None:
-        """What each past task was compared by, in a few words; None if they are not compared."""
+        """What each past task was compared by, or why it was excluded, in a few words.
+
+        None if past tasks are not compared.
+        """
         return None
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """What was learned, as plain arrays."""
+        """Everything that was learned, as plain arrays."""
         return {}
 
-    def set_state(self, state: dict[str, np.ndarray]) -> Surrogate:
-        """Take back what `state` gave."""
+    def set_state(self, state: dict[str, np.ndarray]) -> Self:
+        """Restore the result of `get_state`."""
         self.n_tasks_ = 0
         return self

@@ -1,71 +1,75 @@
-"""`CopulaGP`: a network's prior on Gaussian copula scores, a process on the rest (Salinas et al. 2020).
+"""`CopulaGP`: a prior of Gaussian copula scores, a process on the residuals; Salinas et al. 2020.
 
 Notation
 --------
-x    (n, p) inputs of the network, z = psi(y) the normal scores of one task's trials (section 4.1, `copula`)
-mu_w(x), sigma_w(x)   outputs of the network: z ~ N(mu_w(x), sigma_w(x)²) for a new task
-r = (z - mu_w) / sigma_w   what is left to a Gaussian process on the target's own trials (section 4.2)
-Several metrics are averaged on the normal scale, z = (psi(y1) + psi(y2)) / 2 (section 4.3), whatever their
-units. The paper minimizes; here everything is maximized, and less time is more.
+x (n, p)                   inputs of the network
+z = psi(y)                 normal scores of one task's trials (section 4.1, `normal_scores`)
+mu_w(x), sigma_w(x)        outputs of the network: z ~ N(mu_w(x), sigma_w(x)²) for a new task
+r = (z - mu_w) / sigma_w   residuals, a Gaussian process on the target's trials (section 4.2)
+
+Several metrics are averaged on the normal scale, z = (psi(y1) + psi(y2)) / 2 (section 4.3),
+whatever their units. The paper minimizes. Here everything is maximized, and less time is better.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 from scipy.special import ndtr
 
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.model_averaging import weigh
+from sktransfer.surrogates._core.model_averaging import average_posteriors
 from sktransfer.surrogates._core.training import train
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
-from sktransfer.surrogates.gp import gaussian_process
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
+from sktransfer.surrogates.gp import fit_gaussian_process
 from sktransfer.utils._networks import Activation, Network, forward
 from sktransfer.utils._scores import clip_low_outliers, normal_scores, standardize
 from sktransfer.utils._torch import tensor, torch_context
 
-_LEVELS = np.linspace(-2.5, 2.5, 21)  # normal scores at which the past tasks' quantiles are kept
-_ENOUGH = 5  # trials from which the target's own distribution of scores is known well enough
-_LEAST_STD = 0.01
+_NORMAL_LEVELS = np.linspace(-2.5, 2.5, 21)  # at which the past tasks' quantiles are stored
+_MIN_TRIALS_FOR_SCALE = 5  # of the target, to estimate the distribution of its scores
+_MIN_STD = 0.01
 
 
-class CopulaGP(MetaSurrogate):
-    """Gaussian copula process: a Gaussian process on what the past's prior leaves unexplained (CGP).
+class CopulaGP(TransferSurrogate):
+    """Gaussian copula process (CGP): a process on the residuals of a prior from past tasks.
 
-    The first `n_thompson` trials are drawn: the best of one draw z ~ N(mu_w(x), sigma_w(x)²) for each of a
-    thousand candidates. Then expected improvement under g(x) = mu_w(x) + sigma_w(x) r(x), r a Matérn-5/2
-    process fitted to the target's residuals. With ``n_thompson=None`` all trials are drawn: CRS,
-    ``"copula-ts"``.
+    The first `n_thompson` trials are Thompson samples: the best of one draw z ~ N(mu_w(x),
+    sigma_w(x)²) for each of a thousand candidates. Then follows expected improvement under g(x) =
+    mu_w(x) + sigma_w(x) r(x), with a Matérn-5/2 process r fitted to the target's residuals. With
+    ``n_thompson=None`` all trials are Thompson samples: CRS, ``"copula-ts"``.
 
-    Needs past trials, no profiles; metrics may differ from task to task. Training takes a fixed number of
-    steps, one to three seconds whatever the size of the archive; a proposal is O(n³) in the target's trials.
-    Prefer it where past tasks are alike on the whole, whatever their metrics and scales; ``"copula-ts"`` for
-    many cheap trials in parallel.
+    It needs past trials, but no profiles, and metrics may differ between tasks. Training takes a
+    fixed number of steps, one to three seconds for archives of any size. A proposal is O(n³) in the
+    target's trials. Prefer it if past tasks are similar as a whole, whatever their metrics and
+    scales, and ``"copula-ts"`` for many cheap trials in parallel.
 
     Parameters
     ----------
     objective : "score", "score+time" or sequence of str
-        What is tuned: the score, score and fit time, or metrics by name ("score" and "time" among them), all
-        weighing the same. ``best_params_`` of a search is still the best by score.
+        The objective: the score, score and fit time, or metrics by name (including "score" and
+        "time"), with equal weights. ``best_params_`` of a search are still the best by score.
     transform : {"copula", "standardize"}
-        How scores are made comparable.
+        How to make scores comparable.
     heteroskedastic : bool
-        Whether sigma_w depends on the configuration; otherwise it is 1.
+        Whether sigma_w depends on the configuration. Otherwise it is 1.
     layers, dropout, batch_size, learning_rate, steps, rounds
-        The network's units and its training: `rounds` times `steps` Adam steps, each round at a tenth of the
-        rate of the one before. The paper has dropout 0.5, batches of 64 and 100 steps, which here left the
-        network underfitted.
+        The network's units and its training: `rounds` times `steps` Adam steps, each round with a
+        tenth of the rate of the one before. The paper's dropout of 0.5, batches of 64 and 100 steps
+        underfitted here.
     n_thompson : int or None
-        Trials by Thompson sampling, before a distribution of the target's scores is known; None for all.
+        Number of trials by Thompson sampling. None is all of them.
     guard : bool
-        Whether to average with a Gaussian process on the target alone, by evidence. The paper has no such
-        guard, and its Thompson sampling never learns from the target.
+        Whether to average with a plain GP, weighted by the evidence. The paper does not, and its
+        Thompson sampling never learns from the target.
     n_initial : int
-        Space-filling trials where there is no past.
+        Space-filling trials if there are no past ones.
     random_state : int
 
     Examples
@@ -109,7 +113,7 @@ class CopulaGP(MetaSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.transform not in ("copula", "standardize"):
             raise ValueError(f"transform={self.transform!r} must be 'copula' or 'standardize'.")
         if not 0 <= self.dropout < 1:
@@ -121,33 +125,39 @@ class CopulaGP(MetaSurrogate):
 
     @property
     def _names(self) -> list[str]:
-        return self.objective.split("+") if isinstance(self.objective, str) else list(self.objective)
+        return (
+            self.objective.split("+") if isinstance(self.objective, str) else list(self.objective)
+        )
 
-    def _scores(self, task: EncodedTask) -> np.ndarray:
+    @property
+    def _score_transform(self) -> Callable[[EncodedTask], np.ndarray]:
+        return self._normal_scores
+
+    def _normal_scores(self, task: EncodedTask) -> np.ndarray:
         """The objective of a task's trials on the normal scale; (n,)."""
-        made = normal_scores if self.transform == "copula" else _standard
+        transform = normal_scores if self.transform == "copula" else _standard
         columns = []
         for name in self._names:
             values = _metric(task, name)
             known = np.isfinite(values)
             if known.any():
                 columns.append(np.full(len(values), np.nan))
-                columns[-1][known] = made(values[known])
+                columns[-1][known] = transform(values[known])
         failed = ~np.isfinite(task.z)
-        # A task that measured none of them speaks by its own score.
+        # A task without these metrics is represented by its score.
         if not columns or self._names == ["score"]:
-            return made(task.z)
+            return transform(task.z)
         table = np.array(columns)
         count = np.isfinite(table).sum(axis=0)
         z = np.where(count, np.nansum(table, axis=0) / np.maximum(count, 1), 0.0)
-        # To fail quickly is no merit: what failed is no better than the worst success.
+        # Failing fast is not good: failures are no better than the worst success.
         return np.where(failed, z[~failed].min(initial=0.0), z)
 
     # -- the network ---------------------------------------------------------------------------
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         rng = np.random.default_rng(self.random_state)
-        # The scale keeps the variance of rectified units from layer to layer.
+        # The scale preserves the variance of rectified units from layer to layer.
         network = Network([self.inputs_.width, *self.layers, 2], rng, scale=np.sqrt(2))
         with torch.no_grad():
             for bias in network.weights[1::2]:
@@ -160,16 +170,16 @@ class CopulaGP(MetaSurrogate):
             return units * tensor(rng.random(units.shape) < keep) / keep
 
         def loss() -> torch.Tensor:
-            """Minus the log density of a batch, eq. 1 without its constant Jacobian."""
+            """Negative log density of a batch, eq. 1 without its constant Jacobian."""
             rows = torch.from_numpy(rng.integers(n, size=min(n, self.batch_size)))
             mean, std = self._moments(x[rows], drop if self.dropout else None)
             return (0.5 * ((z[rows] - mean) / std) ** 2 + torch.log(std)).mean()
 
         for number in range(self.rounds):
-            train(loss, [(network.weights, self.learning_rate / 10**number)], self.steps, fall=0.0)
-        quantiles = [np.nanquantile(task.z, ndtr(_LEVELS)) for task in tasks]
-        middles = [np.nanmedian(task.z) for task in tasks]
-        self.learned_ = {"quantiles": np.mean(quantiles, axis=0), "level_std": np.std(middles)}
+            train(loss, [(network.weights, self.learning_rate / 10**number)], self.steps, decay=0.0)
+        quantiles = [np.nanquantile(task.z, ndtr(_NORMAL_LEVELS)) for task in tasks]
+        medians = [np.nanmedian(task.z) for task in tasks]
+        self.learned_ = {"quantiles": np.mean(quantiles, axis=0), "level_std": np.std(medians)}
 
     def _moments(
         self, x: torch.Tensor, dropout: Activation | None = None
@@ -179,58 +189,62 @@ class CopulaGP(MetaSurrogate):
         mean, raw = forward(x, weights, torch.relu, dropout=dropout).unbind(dim=1)
         if not self.heteroskedastic:
             return mean, torch.ones_like(mean)
-        return mean, torch.nn.functional.softplus(raw) + _LEAST_STD
+        return mean, torch.nn.functional.softplus(raw) + _MIN_STD
 
     @torch.no_grad()
     def prior(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation of the normal score, by the past alone; (n, d) -> (n,), (n,)."""
+        """Prior mean and standard deviation of the normal score; (n, d) -> (n,), (n,)."""
         with torch_context():
             mean, std = self._moments(tensor(self.inputs_(theta)))
         return mean.numpy(), std.numpy()
 
     # -- the target ----------------------------------------------------------------------------
 
-    def draws(self, target: EncodedTask) -> bool:
-        return self._has_past and self._few(target.z)
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """Thompson sampling if there are past tasks and few trials of the target."""
+        thompson = self._has_past and self._has_few_trials(target.z)
+        return replace(super().hints(target), thompson=thompson)
 
-    def _few(self, z: np.ndarray) -> bool:
+    def _has_few_trials(self, z: np.ndarray) -> bool:
         return self.n_thompson is None or len(z) < self.n_thompson
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
-        """Belief about the target, on the normal scale."""
+        """Predictions on the normal scale, from past tasks and the target's trials."""
         if not self._has_past and self._names == ["score"]:
             return self.fallback_.posterior(target)
-        self._warn_of_unknown(target)
-        z = self._scores(target)
+        self._warn_if_unmeasured(target)
+        z = self._normal_scores(target)
         if not self._has_past:
-            return _NormalScale(self._alone(target, z), target, z)
-        belief = self._belief(target, z)
-        # Ranks among a few trials say little of how good they are: a past that led to good ones at once would
-        # be punished for it.
-        if not self.guard or len(z) < _ENOUGH:
-            return _NormalScale(belief, target, z, self.learned_)
-        alone = self._alone(target, z)
-        both = weigh(belief, alone, belief.log_evidence - alone.log_evidence)
-        return _NormalScale(both, target, z, self.learned_)
+            return _NormalScale(self._plain_gp(target, z), target, z)
+        transfer = self._transfer_posterior(target, z)
+        # Ranks among a few trials tell little about their quality: past tasks that led to good
+        # trials at once would lose weight.
+        if not self.guard or len(z) < _MIN_TRIALS_FOR_SCALE:
+            return _NormalScale(transfer, target, z, self.learned_)
+        plain = self._plain_gp(target, z)
+        averaged = average_posteriors(transfer, plain, transfer.log_evidence - plain.log_evidence)
+        return _NormalScale(averaged, target, z, self.learned_)
 
-    def _warn_of_unknown(self, target: EncodedTask) -> None:
+    def _warn_if_unmeasured(self, target: EncodedTask) -> None:
         unknown = [n for n in self._names if n not in ("score", "time") and n not in target.metrics]
         if unknown and len(target.z):
+            known = ["score", "time", *sorted(set(target.metrics) - {"fit_time"})]
             warnings.warn(
-                f"objective={self.objective!r}: {', '.join(unknown)} was not measured on these data; "
-                f"measured were score, time, {', '.join(sorted(set(target.metrics) - {'fit_time'}))}.",
+                f"objective={self.objective!r}: {', '.join(unknown)} was not measured. "
+                f"Available metrics: {', '.join(known)}.",
+                SurrogateWarning,
                 stacklevel=2,
             )
 
-    def _alone(self, target: EncodedTask, z: np.ndarray) -> GaussianProcess:
-        return gaussian_process(target.theta, z, target.categorical)
+    def _plain_gp(self, target: EncodedTask, z: np.ndarray) -> GaussianProcess:
+        return fit_gaussian_process(target.theta, z, target.categorical)
 
-    def _belief(self, target: EncodedTask, z: np.ndarray) -> _Independent | _Residual:
-        return (_Independent if self._few(z) else _Residual)(self, target.theta, z)
+    def _transfer_posterior(self, target: EncodedTask, z: np.ndarray) -> _Independent | _Residual:
+        return (_Independent if self._has_few_trials(z) else _Residual)(self, target.theta, z)
 
 
 class _Independent(Posterior):
-    """The network's prior: nothing that is seen at one setting tells of another."""
+    """The network's prior with independent scores: a trial does not inform about other settings."""
 
     def __init__(self, model: CopulaGP, theta: np.ndarray, z: np.ndarray):
         self._prior = model.prior
@@ -251,7 +265,7 @@ class _Residual(Posterior):
     def __init__(self, model: CopulaGP, theta: np.ndarray, z: np.ndarray):
         self._prior = model.prior
         mean, std = model.prior(theta)
-        self._r = gaussian_process(theta, (z - mean) / std, model.past_.categorical)
+        self._r = fit_gaussian_process(theta, (z - mean) / std, model.past_.categorical)
         self.log_evidence = self._r.log_evidence - float(np.log(std).sum())
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -264,46 +278,49 @@ class _Residual(Posterior):
 
 
 class _NormalScale(Posterior):
-    """A belief about normal scores, with what turns them back into scores (see `Posterior`).
+    """A posterior of normal scores, with the map back to scores.
 
-    The target's own trials tell which score belongs to which normal score; while there are few, the average
-    past task does, moved to their level.
+    The map interpolates the target's trials. While these are few, it is that of the average past
+    task, shifted to their level.
     """
 
     def __init__(
         self,
-        belief: Posterior,
+        posterior: Posterior,
         target: EncodedTask,
         z: np.ndarray,
         past: dict[str, np.ndarray] | None = None,
     ):
-        self._belief = belief
+        self._posterior = posterior
         self._incumbent = float(z.max()) if len(z) else None
         ok = np.isfinite(target.z)
         order = np.argsort(z[ok], kind="stable")
         self._normal, self._scores = z[ok][order], np.sort(target.z[ok])
         self.level_std = 0.0
-        if past is not None and ok.sum() < _ENOUGH:
-            apart = target.z[ok] - np.interp(z[ok], _LEVELS, past["quantiles"])
-            self._normal, self._scores = _LEVELS, past["quantiles"] + (apart.mean() if ok.any() else 0.0)
+        if past is not None and ok.sum() < _MIN_TRIALS_FOR_SCALE:
+            offset = target.z[ok] - np.interp(z[ok], _NORMAL_LEVELS, past["quantiles"])
+            self._normal, self._scores = (
+                _NORMAL_LEVELS,
+                past["quantiles"] + (offset.mean() if ok.any() else 0.0),
+            )
             self.level_std = 0.0 if ok.any() else float(past["level_std"])
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._belief.predict(theta)
+        return self._posterior.predict(theta)
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        return self._belief.sample(theta, n, rng)
+        return self._posterior.sample(theta, n, rng)
 
     def incumbent(self, z: np.ndarray) -> float | None:
         return self._incumbent
 
     def to_scores(self, mean: np.ndarray, std: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The score of the same rank, and half the distance of those a standard deviation above and below."""
+        """Scores of the same rank, and half their difference from one deviation below to above."""
         low, middle, high = (self._score(mean + k * std) for k in (-1, 0, 1))
         return middle, (high - low) / 2
 
     def _score(self, normal: np.ndarray) -> np.ndarray:
-        """By interpolation; beyond the best and the worst, on the line from the middle through them."""
+        """Interpolate; beyond the trials, on the line from the middle one through the last."""
         at, scores = self._normal, self._scores
         found = np.interp(normal, at, scores)
         if len(at) < 3 or at[-1] == at[0]:
@@ -316,7 +333,7 @@ class _NormalScale(Posterior):
 
 
 def _metric(task: EncodedTask, name: str) -> np.ndarray:
-    """Values of a metric, more is better, NaN where it was not measured; (n,)."""
+    """Values of a metric, to be maximized, NaN if not measured; (n,)."""
     if name == "score":
         return task.z
     if name == "time":

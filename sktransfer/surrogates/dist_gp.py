@@ -1,6 +1,6 @@
-"""`DistGP`: one Gaussian process over configurations and data sets (distGP of Law et al. 2019, section 4.2).
+"""`DistGP`: one Gaussian process over configurations and data sets; Law et al. 2019, section 4.2.
 
-Notation as in `_joint`. Covariance of two trials (theta, D, s) and (theta', D', s'):
+Notation as in `joint_surrogate`. The covariance of two trials (theta, D, s) and (theta', D', s') is
 
     C = nu k_theta(theta, theta') k_p([psi(D), s], [psi(D'), s']),   noise variance v,
 
@@ -9,56 +9,57 @@ both Matérn-3/2 with a lengthscale per column; k_p in [0, 1] is the similarity 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import torch
 
-from sktransfer.surrogates._core.gaussian_process import (
-    KERNELS,
-    LogNormal,
-    differences,
+from sktransfer.encoders import Encoder
+from sktransfer.surrogates._core.defaults import JOINT_JITTER
+from sktransfer.surrogates._core.gaussian_process import LogNormal
+from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.torch_kernels import (
+    TORCH_KERNELS,
     log_likelihood,
     scaled_distances,
+    squared_differences,
 )
-from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
-from sktransfer.surrogates.base import EncodedTask
+from sktransfer.surrogates.base import EncodedTask, Surrogate
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
 from sktransfer.utils._torch import eye, tensor
-
-_JITTER = 1e-6
 
 
 class DistGP(JointSurrogate):
     """Gaussian process on the product of configurations and data sets.
 
-    Needs past tasks with a profile. Its first trial, before anything was evaluated, is the maximum of the
-    lower confidence bound of what the past says about data like these. Training costs O(steps max_batch³),
-    a proposal O(max_trials²) for each candidate, both whatever the size of the archive. Prefer it up to some
-    hundred past tasks; `DistBLR` is linear in all of their trials.
+    It needs past tasks with a profile. The first trial maximizes the lower confidence bound, given
+    past trials on similar data. Training costs O(steps max_batch³), a proposal O(max_trials²) for
+    each candidate, for archives of any size. Prefer it up to some hundred past tasks. `DistBLR` is
+    linear in all of their trials.
 
     Parameters
     ----------
     encoder : Encoder or None
-        What turns a data set into a vector; None is ``PairEncoder()``. With ``ManualEncoder()`` this is the
-        papers' manualGP, with ``TaskIndex()`` their multiGP.
+        Turns a data set into a vector. None is ``PairEncoder()``. With ``ManualEncoder()`` it is
+        the papers' manualGP, with ``TaskIndex()`` their multiGP.
     scores : {"standardize", "raw"}
-        Whether each task's scores are brought to mean 0 and variance 1, or are on one scale already.
+        Whether to scale each task's scores to mean 0 and variance 1, or to assume one common scale.
     kernel : {"matern32", "matern52", "se"}
-        Of both factors.
+        Kernel of both factors.
     steps, learning_rate : int, float
-        Adam steps, and the rate of the encoder's weights. A longer or faster training fits the past tasks
-        better and new ones worse, where there are few.
+        Number of Adam steps, and learning rate of the encoder. With few past tasks, longer or
+        faster training overfits.
     max_batch : int
-        Trials that a training step sees; where the past has more, each step draws some of at least 20 tasks.
+        Maximum number of trials in a training step. Of more, each step draws some of at least 20
+        tasks.
     max_trials : int
-        Trials that the exact Gaussian process is conditioned on. Where the past has more, the most telling
-        trials of each task are taken, the more the more similar it is; see `Past.spread_order`.
+        Maximum number of past trials to condition on; see `PastTrials.representative_trials`.
     relevance_spread : float
-        How much the lengthscales of the vector's columns may differ: standard deviation of their logarithms.
+        Prior standard deviation of the log lengthscales of the vector's columns.
     n_initial : int
-        Space-filling trials where there is no past.
+        Space-filling trials if there are no past ones.
     random_state : int
 
     Examples
@@ -78,7 +79,7 @@ class DistGP(JointSurrogate):
 
     def __init__(
         self,
-        encoder: Any = None,
+        encoder: Encoder | None = None,
         scores: str = "standardize",
         kernel: str = "matern32",
         steps: int = 200,
@@ -100,16 +101,18 @@ class DistGP(JointSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
-        super()._check()
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
+    def check_params(self) -> None:
+        super().check_params()
+        if self.kernel not in TORCH_KERNELS:
+            raise ValueError(
+                f"kernel={self.kernel!r} is not known. Use one of {sorted(TORCH_KERNELS)}."
+            )
         if self.max_trials < 1:
             raise ValueError(f"max_trials={self.max_trials!r} must be at least 1.")
 
     def _setup(self, psi: np.ndarray, rng: np.random.Generator) -> None:
         d, q = self.past_.theta.shape[1], psi.shape[1]
-        # Two average tasks are one lengthscale apart, whatever the units of psi.
+        # The initial lengthscale is the typical distance of two tasks, whatever the units of psi.
         self.spread_ = max(float(np.sqrt(2 * psi.var(axis=0).sum())), 1e-3)
         self.trained_ = {
             "theta": tensor(np.log(np.full(d, default_priors(d).lengthscale.median))),
@@ -124,23 +127,24 @@ class DistGP(JointSurrogate):
 
     def _task_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         none = np.zeros(A.shape[1], dtype=bool)
-        return KERNELS[self.kernel](
-            differences(A, B, none) @ torch.exp(-2 * (self.trained_["reach"] + self.trained_["psi"]))
+        return TORCH_KERNELS[self.kernel](
+            squared_differences(A, B, none)
+            @ torch.exp(-2 * (self.trained_["reach"] + self.trained_["psi"]))
         )
 
     def _config_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         weights, categorical = torch.exp(-2 * self.trained_["theta"]), self.past_.categorical
-        if torch.is_grad_enabled():  # the quick way has no derivative where two rows are equal
-            return KERNELS[self.kernel](differences(A, B, categorical) @ weights)
-        return KERNELS[self.kernel](scaled_distances(A, B, weights, categorical))
+        if torch.is_grad_enabled():  # the faster one has no derivative at equal rows
+            return TORCH_KERNELS[self.kernel](squared_differences(A, B, categorical) @ weights)
+        return TORCH_KERNELS[self.kernel](scaled_distances(A, B, weights, categorical))
 
     def _loss(
         self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
     ) -> torch.Tensor:
-        # (n, m) indicators: the gradient of a product is quicker than that of a gather
+        # (n, m) indicators: the gradient of a product is faster than that of indexing
         tasks = eye(len(psi))[torch.from_numpy(owner)]
         C = self._config_kernel(theta, theta) * (tasks @ self._task_kernel(psi, psi) @ tasks.T)
-        noise = torch.exp(self.trained_["noise"]) + _JITTER
+        noise = torch.exp(self.trained_["noise"]) + JOINT_JITTER
         K = torch.exp(self.trained_["signal"]) * C + noise * eye(len(z))
         return -log_likelihood(K, z - self.trained_["mean"])
 
@@ -157,89 +161,73 @@ class DistGP(JointSurrogate):
 
     # -- the target ----------------------------------------------------------------------------
 
-    def _prepare(self) -> None:
-        self._order: np.ndarray | None = None
-        self._factor: tuple[np.ndarray, torch.Tensor] | None = None  # of the last trials conditioned on
+    def _set_up(self, past: PastTrials) -> None:
+        super()._set_up(past)
+        self._factor_cache: tuple[np.ndarray, torch.Tensor] | None = None  # rows and their factor
 
-    def get_state(self) -> dict[str, np.ndarray]:
-        arrays = super().get_state()
-        if len(self.past_.z) > self.max_trials and self._has_past:
-            arrays["order"] = self._telling_order()  # it takes a while, and does not depend on the target
-        return arrays
-
-    def set_state(self, state: dict[str, np.ndarray]) -> DistGP:
-        super().set_state(state)
-        self._order = state.get("order")
-        return self
-
-    def _telling_order(self) -> np.ndarray:
-        if self._order is None:
-            self._order = self.past_.spread_order(np.exp(self.trained_["theta"].detach().numpy()))
-        return self._order
+    def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
+        super()._train(tasks, warm_from)
+        if len(self.past_.z) > self.max_trials:
+            lengths = np.exp(self.trained_["theta"].detach().numpy())
+            self.learned_["order"] = self.past_.farthest_point_order(lengths)
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
-        """What each past task was compared by, and how many of its trials there was room for."""
-        words, owner = super().similarity_basis(target), self.past_.owner
+        """What each past task was compared by, and how many of its trials were used."""
+        texts, owner = super().similarity_basis(target), self.past_.owner
         psi = self._target_psi(target) if self._has_past and len(owner) > self.max_trials else None
         if psi is None:
-            return words
-        return self.past_.with_room(words, self._telling(self._alike(psi)))
+            return texts
+        return self.past_.describe_usage(texts, self._conditioning_rows(self._similarity_to(psi)))
 
-    def _alike(self, psi: np.ndarray) -> np.ndarray:
+    def _similarity_to(self, psi: np.ndarray) -> np.ndarray:
         with torch.no_grad(), single_threaded:
-            return self._task_kernel(tensor(psi[None]), tensor(self.psi_))[0].numpy()
+            return self._task_kernel(tensor(psi[None]), tensor(self.learned_["psi"]))[0].numpy()
 
     def _prior(self, psi: np.ndarray) -> _PastPrior:
-        return _PastPrior(self, self._alike(psi))
+        return _PastPrior(self, self._similarity_to(psi))
 
     def _root(self, rows: np.ndarray) -> torch.Tensor:
-        """The Cholesky factor of the covariance of some past trials, which is the same for every target."""
-        if self._factor is None or not np.array_equal(self._factor[0], rows):
+        """Cholesky factor of the covariance of some past trials, the same for every target."""
+        if self._factor_cache is None or not np.array_equal(self._factor_cache[0], rows):
             tasks, owner = np.unique(self.past_.owner[rows], return_inverse=True)
-            theta, psi = tensor(self.past_.theta[rows]), tensor(self.psi_[tasks])
+            theta, psi = tensor(self.past_.theta[rows]), tensor(self.learned_["psi"][tasks])
             between = self._task_kernel(psi, psi)[owner][:, owner]
             K = torch.exp(self.trained_["signal"]) * self._config_kernel(theta, theta) * between
-            noise = torch.exp(self.trained_["noise"]) + _JITTER
-            self._factor = rows, torch.linalg.cholesky(K + noise * eye(len(rows)))
-        return self._factor[1]
+            noise = torch.exp(self.trained_["noise"]) + JOINT_JITTER
+            self._factor_cache = rows, torch.linalg.cholesky(K + noise * eye(len(rows)))
+        return self._factor_cache[1]
 
-    def _telling(self, alike: np.ndarray) -> np.ndarray:
-        """Trials the GP is conditioned on: all, or the most telling ones of the most similar tasks.
-
-        A task's share of the room is in proportion to its squared similarity, for that is how much of the
-        target's variance it can explain; within a task see `Past.spread_order`. While a target's vector is
-        still looked for, all tasks count alike: every vector is then tried on the same trials.
-        """
+    def _conditioning_rows(self, similarity: np.ndarray) -> np.ndarray:
+        # While the target's vector is searched for, each vector is tried on the same trials.
         if self.encoder_.needs_trials:
-            alike = np.ones(len(alike))
-        past = self.past_
-        rows = np.flatnonzero(self.readable_[past.owner])
-        if len(rows) <= self.max_trials:
-            return rows
-        # Trial number r of task i comes when the task's share has grown to r + 1.
-        turn = (self._telling_order()[rows] + 1) / np.maximum(alike[past.owner[rows]] ** 2, 1e-6)
-        return np.sort(rows[np.argsort(turn, kind="stable")[: self.max_trials]])
+            similarity = np.ones(len(similarity))
+        return self.past_.representative_trials(
+            similarity, self.learned_["readable"], self.max_trials, self.learned_.get("order")
+        )
 
 
 class _PastPrior:
-    """The joint GP, conditioned on the past, at one data set."""
+    """The process conditioned on past trials, at one data set."""
 
     @torch.no_grad()
-    def __init__(self, model: DistGP, alike: np.ndarray):
+    def __init__(self, model: DistGP, similarity: np.ndarray):
         self._model = model
         past, own = model.past_, model.trained_
-        rows = model._telling(alike)
+        rows = model._conditioning_rows(similarity)
         self._theta = tensor(past.theta[rows])
-        self._alike = tensor(alike[past.owner[rows]])
+        self._similarity = tensor(similarity[past.owner[rows]])
         self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
         self._mean = float(own["mean"])
         with single_threaded:
             self._L = model._root(rows)
-            self._a = torch.cholesky_solve(tensor(past.z[rows] - self._mean)[:, None], self._L)[:, 0]
-        self._anchors: tuple[Any, torch.Tensor] | None = None
+            z = tensor(past.z[rows] - self._mean)
+            self._a = torch.cholesky_solve(z[:, None], self._L)[:, 0]
+        self._anchors: tuple[np.ndarray, torch.Tensor] | None = None
 
     @torch.no_grad()
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         with single_threaded:
             k, white = self._whiten(theta)
             if self._anchors is None or self._anchors[0] is not anchors:
@@ -251,6 +239,7 @@ class _PastPrior:
         return mean.numpy(), variance.clamp_min(1e-10).numpy(), covariance.numpy()
 
     def _whiten(self, theta: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Covariance with the past trials, and the same times the inverse root of theirs; (n, P), (P, n)."""
-        k = self._model._config_kernel(tensor(theta), self._theta).mul_(self._signal).mul_(self._alike)
+        """Covariance with the past trials, and L^-1 times it; (n, P), (P, n)."""
+        k = self._model._config_kernel(tensor(theta), self._theta)
+        k = k.mul_(self._signal).mul_(self._similarity)
         return k, torch.linalg.solve_triangular(self._L, k.T, upper=False)

@@ -1,23 +1,25 @@
-"""`GP`: a Gaussian process on the target's own trials, no transfer (the papers' noneGP).
+"""`GP`: a Gaussian process on the target's own trials, without transfer (the papers' noneGP).
 
-Scores far below the median are pulled up, all are standardized, and a failed trial counts less than the
-worst success. Matérn-5/2 with a lengthscale per column. Its priors keep the first fits sane: with a
-handful of trials the hyperparameters stay near their medians, and the data take over as they come in.
+Scores far below the median are pulled up, all are standardized, and failed trials count as worse
+than the worst success. The kernel is Matérn-5/2 with a lengthscale per column. Its priors keep the
+first fits sane: with a few trials the hyperparameters stay near their medians, with more trials the
+data take over.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import (
-    KERNELS,
     GaussianProcess,
     LogNormal,
     Priors,
     fit_hyperparameters,
 )
+from sktransfer.surrogates._core.kernels import KERNELS
 from sktransfer.surrogates.base import EncodedTask, Surrogate
 from sktransfer.utils._scores import clip_low_outliers, standardize
 
@@ -25,16 +27,16 @@ from sktransfer.utils._scores import clip_low_outliers, standardize
 class GP(Surrogate):
     """Gaussian process on the target's own trials.
 
-    Needs nothing of the archive. One fit costs O(n³) in the target's trials n, which is below the cost
-    of an evaluation up to some hundred trials.
+    It uses no past tasks. One fit costs O(n³) in the target's trials n, which is less than an
+    evaluation up to some hundred trials.
 
     Parameters
     ----------
     kernel : {"matern52", "matern32", "se"}
     n_initial : int
-        Space-filling trials before the model is asked.
+        Space-filling trials before the model is used.
     max_iter : int
-        Iterations of L-BFGS for the hyperparameters.
+        Maximum number of L-BFGS iterations for the hyperparameters.
 
     Examples
     --------
@@ -51,17 +53,19 @@ class GP(Surrogate):
         self.n_initial = n_initial
         self.max_iter = max_iter
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> GP:
-        """Check the parameters; nothing is learned from past tasks."""
+    def check_params(self) -> None:
         if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
+            raise ValueError(f"kernel={self.kernel!r} is not known. Use one of {sorted(KERNELS)}.")
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Self:
+        """Check the parameters. Nothing is learned from past tasks."""
         super().fit(tasks, warm_from)
         return self
 
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""
         z, shift, scale = standardize(clip_low_outliers(target.z))
-        return gaussian_process(
+        return fit_gaussian_process(
             target.theta,
             z,
             target.categorical,
@@ -72,7 +76,7 @@ class GP(Surrogate):
         )
 
 
-def gaussian_process(
+def fit_gaussian_process(
     theta: np.ndarray,
     z: np.ndarray,
     categorical: np.ndarray,
@@ -82,20 +86,22 @@ def gaussian_process(
     shift: float = 0.0,
     scale: float = 1.0,
 ) -> GaussianProcess:
-    """A process with the most probable hyperparameters for these trials, conditioned on them."""
+    """A process with the most probable hyperparameters, conditioned on these trials."""
     d = theta.shape[1]
     priors = default_priors(d)
     h = priors.medians(d)
     if len(z) >= 2 and max_iter:
-        h = fit_hyperparameters(theta, z, categorical, kernel=kernel, priors=priors, max_iter=max_iter)
+        h = fit_hyperparameters(
+            theta, z, categorical, kernel=kernel, priors=priors, max_iter=max_iter
+        )
     return GaussianProcess(theta, z, h, categorical, kernel=kernel, shift=shift, scale=scale)
 
 
 def default_priors(d: int) -> Priors:
     """Priors for d columns in [0, 1] and scores of unit variance.
 
-    The median lengthscale grows with the square root of d, as typical distances do, so that the prior
-    function is about as wild in 20 dimensions as in 2.
+    The median lengthscale grows with the square root of d, as typical distances do, so that
+    functions of the prior vary as much in 20 dimensions as in 2.
     """
     return Priors(
         lengthscale=LogNormal(0.25 * np.sqrt(d), 0.8),

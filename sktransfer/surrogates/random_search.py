@@ -1,4 +1,4 @@
-"""`Random`: no model, every trial drawn at random. The baseline everything is measured against."""
+"""`Random`: random search without a model, the baseline of all comparisons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sktransfer.surrogates.base import Surrogate
 
 
 class Random(Surrogate):
-    """Random search: the optimizer draws each trial from the space's own distributions.
+    """Random search: the optimizer draws each trial from the distributions of the space.
 
     Examples
     --------

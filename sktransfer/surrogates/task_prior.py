@@ -1,25 +1,30 @@
-"""`TaskPrior`: past tasks as draws from the prior that the target is drawn from; what "auto" stands for.
+"""`TaskPrior`: past tasks as draws from the prior of the target. The default surrogate ("auto").
 
-Notation: m past tasks that are listened to, mu_i(theta) the mean of the process on the trials of task i, on
-the scale of its standardized scores; w (m,) weights that sum to 1, by how alike the data are.
+Notation: m past tasks that are used, mu_i(theta) the mean of the process on the trials of task i,
+in units of its standardized scores; w (m,) weights that sum to 1, by the similarity of the data.
 
     prior mean   mu(theta) = sum_i w_i mu_i(theta)
-    covariance   S(theta, theta') = c sum_i w_i (mu_i - mu)(theta) (mu_i - mu)(theta') + r k(theta, theta')
+    covariance   S(theta, theta') = c sum_i w_i (mu_i - mu)(theta) (mu_i - mu)(theta')
+                                    + r k(theta, theta')
 
-with c = 1 / (1 - sum w²), the correction of a weighted covariance, and k a Matérn kernel for what no past
-task shows. It is the prior of  f = mu + sum_i a_i sqrt(c w_i) (mu_i - mu) + residual,  a_i ~ N(0, 1).  Given
-the target's trials, it finds out which past tasks the target is like, and what it shares with none of them.
+with c = 1 / (1 - sum w²), the correction of a weighted covariance, and k a Matérn kernel for what
+no past task shows. It is the prior of
 
-    weights      w_i ~ exp(-d_i² / 2 bandwidth²),  d_i the distance of the handcrafted meta-features,
+    f = mu + sum_i a_i sqrt(c w_i) (mu_i - mu) + residual,  a_i ~ N(0, 1).
 
-each feature weighted by how well it foretells that past tasks differ (`_metric`). Bandwidth, r and the noise
-are those that foretell past tasks best from the others (leave one out, `_foretelling`); where all of that is
-noise, the past is left alone.
+Given the target's trials, the posterior finds which past tasks the target resembles, and how it
+differs from all of them.
 
-The first trial is the best of the prior's lower confidence bounds at the past tasks' best settings: between
-them the means of their processes are guesses. One or two trials say little of which past tasks the target is
-like, and nothing while no trial stands out: until then the next trial is the setting that, with those tried,
-does best over the past tasks (`_portfolio`).
+    weights      w_i ~ exp(-d_i² / 2 bandwidth²),  d_i the distance of the meta-features,
+
+each feature weighted by how well it predicts that past tasks differ (`feature_weights`). Bandwidth,
+r and the noise are those that predict each past task best from the others (`leave_one_out`). If
+nothing but noise is found, past tasks are ignored.
+
+The first trial maximizes the lower confidence bound over the past tasks' best settings, because
+between these the means are uncertain. One or two trials do not identify similar past tasks, and no
+number does while no trial stands out. Until then the next trial is the setting that, together with
+those tried, does best over the past tasks (`portfolio`).
 """
 
 from __future__ import annotations
@@ -31,78 +36,73 @@ from typing import ClassVar
 import numpy as np
 
 from sktransfer.encoders import ManualEncoder
-from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.kernels import kernel_matrix
 from sktransfer.surrogates._core.leave_one_out import (
-    UNTRIED,
-    deviations,
-    foretold,
-    judged,
+    DEFAULT_HYPERPARAMETERS,
     kernel_weights,
+    loo_log_likelihood,
+    select_by_likelihood,
+    weighted_deviations,
 )
-from sktransfer.surrogates._core.model_averaging import Guarded, guard
-from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.portfolio import complement
+from sktransfer.surrogates._core.model_averaging import AveragedPosterior, average_by_evidence
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.portfolio import select_greedily
 from sktransfer.surrogates._core.task_processes import TaskProcesses
-from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.utils._scores import impute_failures
 
-MAX_POINTS = 400
-"""Points that the means of the past tasks are kept at; between them they are interpolated."""
-
-FAR, FEW = 2.0, 30
-"""A target is unlike everything if the nearest of at least FEW past tasks is farther than FAR, squared and in
-units of the median of two past tasks."""
-
-N_PORTFOLIO = 3
-"""From this trial on the model proposes, if the target has shown a difference by then."""
-
-_JUDGED = 40  # past tasks that the settings are judged by
-_COMPARED = 300  # settings at which past tasks are compared
-_TOP, _LINED_UP = 3, 20  # settings of a task that a portfolio is made of, and how many it has
-_ENCODER = ("names", "low", "high")
+MAX_POINTS = 400  # at which the means of past tasks are kept; in between they are interpolated
+MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
+MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
+MIN_TRIALS_FOR_MODEL = 3  # from which on the model proposes, if the scores differ
+MAX_VALIDATION_TASKS = 40  # past tasks that the hyperparameters are selected on
+N_REFERENCE_SETTINGS = 300  # past settings at which tasks are compared
+BEST_PER_TASK = 3  # best settings of each task, from which first trials are selected
+PORTFOLIO_SIZE = 20
 
 
 class TaskPrior(TaskProcesses):
-    """A Gaussian process whose prior mean and covariance are those of the past tasks, seen as functions.
+    """Gaussian process whose prior mean and covariance are those of the past tasks.
 
-    Each past task is a process on its own trials. Their weighted mean is where the target is expected, their
-    covariance how it may differ: where past tasks differ together, one trial of the target tells much about
-    the others. So the first trials are unlike each other in a way that the past made out to matter, and what
-    the target does not share with any past task is left to an ordinary kernel. The weights come from the
-    meta-features of the data. A guard weighs the whole against a plain GP by how well each foretold the
-    target's trials.
+    Each past task is a process on its own trials. The target is expected at their weighted mean,
+    and varies like they do: where past tasks differ jointly, one trial of the target tells much
+    about the others. A plain kernel models what the target shares with no past task. The weights
+    come from the meta-features of the data. The result is averaged with a plain GP, weighted by how
+    well each predicted the target's trials.
 
-    Training fits a process to each past task, once: O(m N³) for m tasks of N trials. A proposal asks the
-    `max_tasks` past tasks whose data are most alike; those of which no data are known count alike. Without a
-    past, where nothing in it is similar, or where its scores look like noise, it is a plain GP. To be
-    preferred as long as nothing speaks for another.
+    Training fits a process to each past task once, O(m N³) for m tasks of N trials. A proposal uses
+    the `max_tasks` past tasks with the most similar data. Past tasks without a profile count as
+    average. It is a plain GP if there are no past tasks, if none is similar, or if their scores
+    look like noise. Use it unless there is a reason for another surrogate.
 
     Parameters
     ----------
     max_tasks : int
-        Past tasks that are listened to.
+        Maximum number of past tasks to use.
     max_trials : int
-        Trials that a past task's process is made of; of more, the most telling.
+        Maximum number of trials for each past task's process: the best and the most distant ones.
     guard : bool
-        Whether the prior is weighed against a plain GP.
+        Whether to average with a plain GP.
     kernel, n_initial
-        As in `GP`; `n_initial` counts only without a past.
+        As in `GP`. `n_initial` only matters without past tasks.
 
     Examples
     --------
     >>> from sktransfer.surrogates import EncodedTask
     >>> theta, number = np.linspace(0, 1, 7)[:, None], np.array([False])
-    >>> past = [EncodedTask(theta, -((theta[:, 0] - best) ** 2), number) for best in (0.6, 0.7, 0.8)]
-    >>> nothing_yet = EncodedTask(np.empty((0, 1)), np.empty(0), number)
-    >>> mean, _ = TaskPrior().fit(past).posterior(nothing_yet).predict(theta)
+    >>> z = [-((theta[:, 0] - best) ** 2) for best in (0.6, 0.7, 0.8)]
+    >>> past = [EncodedTask(theta, row, number) for row in z]
+    >>> no_trials = EncodedTask(np.empty((0, 1)), np.empty(0), number)
+    >>> mean, _ = TaskPrior().fit(past).posterior(no_trials).predict(theta)
     >>> float(theta[mean.argmax(), 0].round(2))
     0.67
     """
 
-    fallback_name: ClassVar[str] = ""  # the default: on a fresh machine there is nothing to warn of
+    fallback_name: ClassVar[str] = ""  # no warning: a new machine has no past tasks
+    encoder_: ManualEncoder
 
     def __init__(
         self,
@@ -118,172 +118,202 @@ class TaskPrior(TaskProcesses):
         self.kernel = kernel
         self.n_initial = n_initial
 
+    def _make_encoder(self) -> ManualEncoder:
+        return ManualEncoder()
+
+    def _set_up(self, past: PastTrials) -> None:
+        super()._set_up(past)
+        self._means_cache: tuple[np.ndarray, _Means] | None = None
+
+    # -- training ------------------------------------------------------------------------------
+
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         super()._train(tasks, warm_from)
         profiles = [task.profile for task in tasks]
-        encoder = ManualEncoder().fit(profiles)
+        self.encoder_ = self._make_encoder().fit(profiles)
+        features = self.encoder_.transform(profiles)
         known = np.array([profile is not None for profile in profiles])
-        features = encoder.transform(profiles)
-        rows = np.unique(np.linspace(0, len(self.past_.z) - 1, _COMPARED).astype(int))
-        metric = fit_feature_weights(features[known], self._processes.mean(self.past_.theta[rows])[known])
-        plain, squares = (_squares(features, features, w) for w in (np.ones_like(metric), metric))
-        units = [_typical(plain), _typical(squares)]
-        self.learned_ |= {f"encoder.{name}": value for name, value in encoder.constants().items()}
-        self.learned_ |= {"features": features, "metric": metric, "units": np.array(units), "known": known}
-        self.learned_ |= self._listening(squares / units[1])
+        rows = np.unique(np.linspace(0, len(self.past_.z) - 1, N_REFERENCE_SETTINGS).astype(int))
+        functions = self._processes.mean(self.past_.theta[rows])
+        weights = fit_feature_weights(features[known], functions[known])
+        plain = _squared_distances(features, features, np.ones_like(weights))
+        weighted = _squared_distances(features, features, weights)
+        units = [_median_distance(plain), _median_distance(weighted)]
+        self.learned_ |= self._encoder_state() | {
+            "features": features,
+            "feature_weights": weights,
+            "units": np.array(units),
+            "known": known,
+        }
+        self.learned_ |= self._fit_hyperparameters(weighted / units[1])
 
-    def _listening(self, squares: np.ndarray) -> dict[str, np.ndarray]:
-        """Bandwidth, residual and noise by which past tasks foretell each other best, and whether they do."""
+    def _fit_hyperparameters(self, squares: np.ndarray) -> dict[str, np.ndarray]:
+        """Hyperparameters that predict past tasks best, and whether all scores are noise."""
         m = len(self.past_)
         if m < 3:
-            return {"settings": np.array(UNTRIED), "noise": np.array(False)}
+            return {"hyperparameters": np.array(DEFAULT_HYPERPARAMETERS), "noise": np.array(False)}
         found, n_trials = [], []
-        for task in np.unique(np.linspace(0, m - 1, min(m, _JUDGED)).astype(int)):
-            others = np.argsort(squares[task] + np.where(np.arange(m) == task, np.inf, 0), kind="stable")
-            others = others[: min(m - 1, self.max_tasks)]
+        for task in np.unique(np.linspace(0, m - 1, min(m, MAX_VALIDATION_TASKS)).astype(int)):
+            excluded = np.where(np.arange(m) == task, np.inf, 0)
+            others = np.argsort(squares[task] + excluded, kind="stable")[
+                : min(m - 1, self.max_tasks)
+            ]
             rows = np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
             theta, z = self.past_.theta[rows], self.past_.z[rows]
             lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))
             K = kernel_matrix(theta, theta, lengths, self.past_.categorical, self.kernel)
-            found.append(foretold(z, K, self._processes.take(others).mean(theta), squares[task][others]))
+            F = self._processes.take(others).mean(theta)
+            found.append(loo_log_likelihood(z, K, F, squares[task][others]))
             n_trials.append(len(z))
-        settings, noise = judged(np.array(found), np.array(n_trials))
-        return {"settings": settings, "noise": np.array(noise)}
+        best, is_noise = select_by_likelihood(np.array(found), np.array(n_trials))
+        return {"hyperparameters": best, "noise": np.array(is_noise)}
 
-    def _set_up(self, past: Past) -> None:
-        super()._set_up(past)
-        self._kept: tuple[np.ndarray, _Means] | None = None
-
-    # -- the target ----------------------------------------------------------------------------
-
-    def _means(self, numbers: np.ndarray) -> _Means:
-        """Those of the past tasks that are listened to, which are the same for all trials of a target."""
-        if self._kept is None or not np.array_equal(self._kept[0], numbers):
-            self._kept = numbers, _Means(self, numbers)
-        return self._kept[1]
+    # -- similarity ----------------------------------------------------------------------------
 
     def _distances(self, target: EncodedTask, weighted: bool = True) -> np.ndarray:
-        """Squared distance of each past task's data from the target's, features weighted or not; (m,)."""
+        """Squared distance of each past task's data to the target's, in medians; (m,)."""
         learned = self.learned_
         if target.profile is None or not learned["known"].any():
             return np.zeros(len(self.past_))
-        encoder = ManualEncoder()
-        encoder.restore({name: learned[f"encoder.{name}"] for name in _ENCODER})
-        weights = learned["metric"] if weighted else np.ones_like(learned["metric"])
-        squares = _squares(learned["features"], encoder.transform([target.profile]), weights)[:, 0]
+        weights = learned["feature_weights"]
+        weights = weights if weighted else np.ones_like(weights)
+        own = self.encoder_.transform([target.profile])
+        squares = _squared_distances(learned["features"], own, weights)[:, 0]
         squares = squares / learned["units"][int(weighted)]
-        # As far as the typical task that is known: neither alike nor not.
+        # Tasks without a profile are as far as the median of the others.
         return np.where(learned["known"], squares, np.median(squares[learned["known"]]))
 
-    def _why_silent(self, target: EncodedTask) -> str:
-        """Why the past has nothing to say about the target; empty where it has."""
+    def _reason_ignored(self, target: EncodedTask) -> str:
+        """Why past tasks are ignored for this target; empty if they are used."""
         if self.learned_["noise"]:
             return "past scores look like noise"
-        # Whichever feature one looks at, so features are not weighted.
-        if self.learned_["known"].sum() >= FEW and self._distances(target, weighted=False).min() > FAR:
-            return "nothing is similar to these data"
+        if self.learned_["known"].sum() < MIN_KNOWN_TASKS:
+            return ""
+        # A target is dissimilar by any feature, so features are not weighted.
+        if self._distances(target, weighted=False).min() > MAX_DISTANCE:
+            return "no past data set is similar"
         return ""
 
-    def _listened_to(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the past tasks whose data are most alike, and their weights; (K,), (K,)."""
+    def _nearest_tasks(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of the past tasks with the most similar data, and their weights; (K,), (K,)."""
         squares = self._distances(target)
         order = np.sort(np.lexsort((-self._processes.sizes, squares))[: self.max_tasks])
-        return order, kernel_weights(squares[order], self.learned_["settings"][0])
+        return order, kernel_weights(squares[order], self.learned_["hyperparameters"][0])
 
-    def _best_rows(self, numbers: np.ndarray) -> np.ndarray:
-        """Rows of the best settings of some past tasks."""
-        return self.past_.best_rows(_TOP, np.isin(np.arange(len(self.past_)), numbers))
+    def similarity(self, target: EncodedTask) -> np.ndarray:
+        """Weight of each past task relative to the largest, times the weight of the prior."""
+        similarity = np.zeros(len(self.past_))
+        if self._has_past and not self._reason_ignored(target):
+            numbers, weights = self._nearest_tasks(target)
+            posterior = self.posterior(target)
+            share = posterior.weight if isinstance(posterior, AveragedPosterior) else 1.0
+            similarity[numbers] = share * weights / weights.max()
+        return self._scatter(similarity)
 
-    def first_choices(self, target: EncodedTask) -> np.ndarray | None:
-        """The best settings of the past tasks that are listened to."""
-        if not self._has_past or self._why_silent(target):
-            return None
-        return self.past_.theta[self._best_rows(self._listened_to(target)[0])]
+    def similarity_basis(self, target: EncodedTask) -> list[str]:
+        """What each past task was compared by, or why it was excluded."""
+        if not self._has_past:
+            return self._scatter_text([])
+        if reason := self._reason_ignored(target):
+            return self._scatter_text([f"excluded: {reason}"] * len(self.past_))
+        texts = [f"excluded: {self.max_tasks} other tasks are more similar"] * len(self.past_)
+        own = target.profile.meta_features if target.profile is not None else {}
+        n_known = sum(name in own for name in self.encoder_.names_)
+        for number in self._nearest_tasks(target)[0]:
+            is_compared = n_known and self.learned_["known"][number]
+            texts[number] = f"{n_known} meta-features" if is_compared else "its trials only"
+        return self._scatter_text(texts)
 
-    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
-        """While the target shows little: what, beside the trials made, does best on the past tasks."""
-        shows_little = target.is_on_plateau or 0 < len(target.z) < N_PORTFOLIO
-        if not self._has_past or not shows_little or self._why_silent(target):
-            return super().proposals(target)
-        numbers, past = self._listened_to(target)[0], self.past_
-        rows = self._best_rows(numbers)
+    # -- the target ----------------------------------------------------------------------------
+
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The first trial is one of the best past settings, the next ones are from a portfolio."""
+        hints = super().hints(target)
+        needs_portfolio = target.is_on_plateau or len(target.z) < MIN_TRIALS_FOR_MODEL
+        if not self._has_past or not needs_portfolio or self._reason_ignored(target):
+            return hints
+        numbers, past = self._nearest_tasks(target)[0], self.past_
+        rows = past.best_rows(BEST_PER_TASK, np.isin(np.arange(len(past)), numbers))
+        if not len(target.z):
+            return replace(hints, restrict_to=past.theta[rows])
+        chosen = rows[self._select_complement(numbers, rows, target)]
+        sources = tuple(str(past.ids[past.owner[row]]) for row in chosen)
+        return replace(hints, first_settings=past.theta[chosen], sources=sources)
+
+    def _select_complement(
+        self, numbers: np.ndarray, rows: np.ndarray, target: EncodedTask
+    ) -> list[int]:
+        """The settings that, together with the target's trials, do best over the past tasks."""
+        past = self.past_
         own = [past.z[past.owner == number] for number in numbers]
-        middle, best = (np.array([statistic(z) for z in own])[:, None] for statistic in (np.median, np.max))
+        median, best = (np.array([f(z) for z in own])[:, None] for f in (np.median, np.max))
 
-        def reached(theta: np.ndarray) -> np.ndarray:  # 0 is a task's median trial, 1 its best
+        def relative_score(
+            theta: np.ndarray,
+        ) -> np.ndarray:  # 0 is a task's median trial, 1 its best
             means = self._processes.take(numbers).mean(theta)
-            return np.clip((means - middle) / np.maximum(best - middle, 1e-9), -1, 1)
+            return np.clip((means - median) / np.maximum(best - median, 1e-9), -1, 1)
 
-        chosen = rows[complement(reached(past.theta[rows]), reached(target.theta).max(axis=1), _LINED_UP)]
-        return past.theta[chosen], [str(past.ids[past.owner[row]]) for row in chosen]
+        reached = relative_score(target.theta).max(axis=1)
+        return select_greedily(relative_score(past.theta[rows]), reached, PORTFOLIO_SIZE)
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
-        """The prior, conditioned on the target's trials, and weighed against a GP on these alone.
+        """The prior conditioned on the target's trials, averaged with a plain GP.
 
-        None where the past is silent and the trials are too few for a GP: the space is to be filled.
+        None if past tasks are ignored and the trials are too few for a GP, so that the space is to
+        be filled.
         """
-        silent = self._has_past and self._why_silent(target)
-        if silent and (len(target.z) < self.n_initial or target.is_flat):
+        is_ignored = self._has_past and self._reason_ignored(target)
+        if is_ignored and (len(target.z) < self.n_initial or target.is_flat):
             return None
-        alone = self.fallback_.posterior(target)
-        assert isinstance(alone, GaussianProcess)
-        if not self._has_past or silent:
-            return alone
-        numbers, weights = self._listened_to(target)
+        plain = self.fallback_.posterior(target)
+        assert isinstance(plain, GaussianProcess)
+        if not self._has_past or is_ignored:
+            return plain
+        numbers, weights = self._nearest_tasks(target)
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, target.z)
         # Before the first success, failures have no score to be worse than.
-        told = slice(None if np.isfinite(target.z).any() else 0)
-        theta, y = target.theta[told], impute_failures(target.z, usual=float(np.exp(level.log_scale)))[told]
-        settings = map(float, self.learned_["settings"][1:])
-        belief = Conditioned(_Prior(self._means(numbers), weights, *settings), theta, y, level)
+        used = slice(None if np.isfinite(target.z).any() else 0)
+        y = impute_failures(target.z, usual=float(np.exp(level.log_scale)))[used]
+        theta, (residual, noise) = (
+            target.theta[used],
+            map(float, self.learned_["hyperparameters"][1:]),
+        )
+        prior = _Prior(self._means(numbers), weights, residual, noise)
+        conditioned = ConditionedPosterior(prior, theta, y, level)
         if not len(y) or not self.guard:
-            return belief
-        # Even odds: the past has had its say by choosing the first trials.
-        return guard(belief, alone, theta, y, level, prior_log_odds=0.0)
+            return conditioned
+        # Even prior odds: the past tasks chose the first trials already.
+        return average_by_evidence(conditioned, plain, theta, y, level, prior_log_odds=0.0)
 
-    def similarity(self, target: EncodedTask) -> np.ndarray:
-        """The weight of each past task, as a share of the largest, times that of the past as a whole."""
-        alike = np.zeros(len(self.past_))
-        if self._has_past and not self._why_silent(target):
-            numbers, weights = self._listened_to(target)
-            belief = self.posterior(target)
-            whole = belief.weight if isinstance(belief, Guarded) else 1.0
-            alike[numbers] = whole * weights / weights.max()
-        return self._placed(alike)
-
-    def similarity_basis(self, target: EncodedTask) -> list[str]:
-        """What each past task was compared by."""
-        if self._has_past and (why := self._why_silent(target)):
-            return self._placed_words([f"left out: {why}"] * len(self.past_))
-        words = [f"left out: {self.max_tasks} others are more alike"] * len(self.past_)
-        own = target.profile.meta_features if target.profile is not None else {}
-        n_known = sum(name in own for name in self.learned_["encoder.names"]) if self._has_past else 0
-        for number in self._listened_to(target)[0] if self._has_past else ():
-            known = n_known and self.learned_["known"][number]
-            words[number] = f"{n_known} meta-features" if known else "its trials alone"
-        return self._placed_words(words)
+    def _means(self, numbers: np.ndarray) -> _Means:
+        """Means of these past tasks. They are cached: a target's similar tasks do not change."""
+        if self._means_cache is None or not np.array_equal(self._means_cache[0], numbers):
+            self._means_cache = numbers, _Means(self, numbers)
+        return self._means_cache[1]
 
 
-def _squares(A: np.ndarray, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Squared distances of rows, their columns weighted; (n, p), (k, p), (p,) -> (n, k)."""
+def _squared_distances(A: np.ndarray, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Squared distances of rows with weighted columns; (n, p), (k, p), (p,) -> (n, k)."""
     A, B = A * weights, B * weights
     squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2 * A @ B.T
-    return np.where(squares > 1e-12, squares, 0)  # what is left of equal rows are rounding errors
+    return np.where(squares > 1e-12, squares, 0)  # equal rows differ by rounding errors
 
 
-def _typical(squares: np.ndarray) -> float:
-    """The median of two different tasks, (m, m); 1 where there is none, or no distance."""
-    apart = squares[~np.eye(len(squares), dtype=bool)]
-    return (float(np.median(apart)) or 1.0) if len(apart) else 1.0
+def _median_distance(squares: np.ndarray) -> float:
+    """The median over pairs of different tasks, (m, m); 1 if there are none or the median is 0."""
+    distances = squares[~np.eye(len(squares), dtype=bool)]
+    return (float(np.median(distances)) or 1.0) if len(distances) else 1.0
 
 
 class _Means:
-    """The means of past tasks, interpolated between the points where most is known of them.
+    """The means of past tasks, interpolated between representative trials.
 
-    To ask each process at each configuration would take most of the time of a proposal. Smooth functions as
-    they are, their values at some of the trials say nearly as much, and cost one kernel for all tasks.
+    Evaluating each process at each configuration would take most of the time of a proposal. The
+    means are smooth, so their values at some of the trials are nearly as good, and need one kernel
+    for all tasks.
     """
 
     def __init__(self, model: TaskPrior, numbers: np.ndarray):
@@ -292,16 +322,15 @@ class _Means:
         processes = model._processes.take(numbers)
         self.lengths = np.exp(model.learned_["h"][numbers, :-2].mean(axis=0))
         rows = np.isin(past.owner, numbers) & model.learned_["kept"]
-        together = replace(
-            past, theta=past.theta[rows], z=past.z[rows], owner=np.zeros(rows.sum(), dtype=int)
-        )
-        together = replace(together, ids=past.ids[:1])
-        self._points = together.theta[together.spread_order(self.lengths, MAX_POINTS) < MAX_POINTS]
+        one_task = {"owner": np.zeros(rows.sum(), dtype=int), "ids": past.ids[:1]}
+        together = replace(past, theta=past.theta[rows], z=past.z[rows], **one_task)
+        order = together.farthest_point_order(self.lengths, MAX_POINTS)
+        self._points = together.theta[order < MAX_POINTS]
         K = self.kernel(self._points, self._points) + 1e-4 * np.eye(len(self._points))
         self._weights = np.linalg.solve(K, processes.mean(self._points).T)
 
     def kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """That of the average past task; (n, d), (k, d) -> (n, k)."""
+        """Kernel with the average lengthscales of the past tasks; (n, d), (k, d) -> (n, k)."""
         return kernel_matrix(A, B, self.lengths, self._categorical, self._kernel)
 
     def __call__(self, theta: np.ndarray) -> np.ndarray:
@@ -310,17 +339,19 @@ class _Means:
 
 
 class _Prior:
-    """The prior at one data set, as `Conditioned` takes it."""
+    """The prior at one data set, as `ConditionedPosterior` needs it."""
 
     def __init__(self, means: _Means, weights: np.ndarray, residual: float, noise: float):
         self._means, self._w, self._residual, self.noise = means, weights, residual, noise
         self._anchors: tuple[np.ndarray, np.ndarray] | None = None
 
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         F = self._means(theta)
         if self._anchors is None or self._anchors[0] is not anchors:
             G = F if theta is anchors else self._means(anchors)
-            self._anchors = anchors, deviations(self._w, G)
-        D = deviations(self._w, F)
-        residual = self._residual * self._means.kernel(theta, anchors)
-        return self._w @ F, (D * D).sum(axis=0) + self._residual, D.T @ self._anchors[1] + residual
+            self._anchors = anchors, weighted_deviations(self._w, G)
+        D = weighted_deviations(self._w, F)
+        covariance = D.T @ self._anchors[1] + self._residual * self._means.kernel(theta, anchors)
+        return self._w @ F, (D * D).sum(axis=0) + self._residual, covariance

@@ -1,48 +1,51 @@
-"""`WarmStart`: the best settings of the most similar past tasks first, then the GP (the papers' initBO).
+"""`WarmStart`: best settings of similar past tasks first, then a GP (the papers' initBO).
 
-Which tasks are similar is decided by the Euclidean distance of their handcrafted meta-features, each
-scaled to [0, 1] over the tasks and the target. Notation: m past tasks, F meta-features.
+Similarity is the Euclidean distance of the handcrafted meta-features, each scaled to [0, 1] over
+the past tasks and the target. Notation: m past tasks, F meta-features.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
-from sktransfer.surrogates.base import EncodedTask, Surrogate
+from sktransfer.dataset import DatasetProfile
+from sktransfer.surrogates.base import EncodedTask, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 
 
 class WarmStart(GP):
     """Best settings of the nearest past tasks, then a Gaussian process on the target's trials.
 
-    The past is used for the first ``n_tasks * n_settings`` trials at the most, the best setting of each
-    task before the second best of any; after them the search is on its own. A past that misleads costs
-    those trials and nothing more.
+    Past tasks are used for at most the first ``n_tasks * n_settings`` trials, the best setting of
+    each task before the second best of any. Misleading past tasks cost these trials and nothing
+    more.
 
     Parameters
     ----------
     n_tasks : int
-        How many of the most similar past tasks are asked.
+        Number of the most similar past tasks to use.
     n_settings : int
-        How many settings each of them may give.
+        Maximum number of settings of each of them.
     min_distance : float
-        A setting closer than this to one that was taken already, in every column, is passed over: the
-        best trials of a past search are often all but the same.
+        Settings that are closer than this to a selected one, in every column, are skipped: the best
+        trials of a past search are often nearly equal.
     kernel, n_initial, max_iter
         As in `GP`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> past = EncodedTask(np.array([[0.2], [0.8]]), np.array([0.5, 0.9]), np.array([False]), id="a")
+    >>> theta, z, number = np.array([[0.2], [0.8]]), np.array([0.5, 0.9]), np.array([False])
+    >>> past = EncodedTask(theta, z, number, id="a")
     >>> target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([False]))
-    >>> WarmStart().fit([past]).proposals(target)
-    (array([[0.8],
-           [0.2]]), ['a', 'a'])
+    >>> hints = WarmStart().fit([past]).hints(target)
+    >>> hints.first_settings.tolist(), hints.sources
+    ([[0.8], [0.2]], ('a', 'a'))
     """
 
     uses_past_tasks = True
@@ -61,8 +64,8 @@ class WarmStart(GP):
         self.n_settings = n_settings
         self.min_distance = min_distance
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> WarmStart:
-        """Keep the settings and the meta-features of the past tasks; there is nothing to train."""
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Self:
+        """Store the settings and the meta-features of the past tasks."""
         super().fit(tasks, warm_from)
         features = [_meta_features(task.profile) for task in tasks]
         names = sorted(set().union(*features))
@@ -78,36 +81,45 @@ class WarmStart(GP):
         )
 
     def get_state(self) -> dict[str, np.ndarray]:
-        """Past settings, best first, with the number of their task; the tasks' ids and meta-features."""
+        """Past settings, best first, and the number, id and meta-features of their tasks."""
         return dict(self.past_)
 
-    def set_state(self, state: dict[str, np.ndarray]) -> WarmStart:
+    def set_state(self, state: dict[str, np.ndarray]) -> Self:
         self.past_ = dict(state)
         self.n_tasks_ = len(state["ids"])
         return self
 
-    def proposals(self, target: EncodedTask) -> tuple[np.ndarray, list[str]]:
-        """The settings to try first, best first, and the id of the past task each comes from."""
+    def hints(self, target: EncodedTask) -> SearchHints:
+        """The first trials are the best settings of the nearest past tasks."""
+        settings, sources = self._first_settings(target)
+        return replace(super().hints(target), first_settings=settings, sources=sources)
+
+    def _first_settings(self, target: EncodedTask) -> tuple[np.ndarray, tuple[str, ...]]:
+        """Codes, best first, and the id of the past task of each."""
         past = self.past_
         order = np.argsort(self._distances(target), kind="stable")
-        order = order[np.isin(order, past["owner"])][: self.n_tasks]  # those that have a setting to give
+        order = order[np.isin(order, past["owner"])][: self.n_tasks]  # tasks that have a setting
         taken: list[np.ndarray] = []
         sources: list[str] = []
         for _ in range(self.n_settings):
             for number in order:
                 settings = past["settings"][past["owner"] == number]
-                fresh = (row for row in settings if not self._near_any(row, taken, target.categorical))
+                fresh = (
+                    row for row in settings if not self._is_near_any(row, taken, target.categorical)
+                )
                 for row in itertools.islice(fresh, 1):
                     taken.append(row)
                     sources.append(str(past["ids"][number]))
-        return np.array(taken).reshape(-1, target.theta.shape[1]), sources
+        return np.array(taken).reshape(-1, target.theta.shape[1]), tuple(sources)
 
-    def _near_any(self, row: np.ndarray, taken: list[np.ndarray], categorical: np.ndarray) -> bool:
-        reach = np.where(categorical, 0.0, self.min_distance)
-        return any((np.abs(row - other) <= reach).all() for other in taken)
+    def _is_near_any(
+        self, row: np.ndarray, taken: list[np.ndarray], categorical: np.ndarray
+    ) -> bool:
+        tolerance = np.where(categorical, 0.0, self.min_distance)
+        return any((np.abs(row - other) <= tolerance).all() for other in taken)
 
     def similarity(self, target: EncodedTask) -> np.ndarray | None:
-        """exp(-distance) of the meta-features; 0 for a task of which nothing is known."""
+        """exp(-distance) of the meta-features; 0 for a task without meta-features."""
         return np.exp(-self._distances(target))
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
@@ -116,28 +128,30 @@ class WarmStart(GP):
 
     def _distances(self, target: EncodedTask) -> np.ndarray:
         names = self.past_["names"]
-        return _scaled_distances(self.past_["features"], _table([_meta_features(target.profile)], names)[0])
+        return _scaled_distances(
+            self.past_["features"], _table([_meta_features(target.profile)], names)[0]
+        )
 
 
 def _best_first(task: EncodedTask) -> np.ndarray:
-    """Codes of the successful trials that exist in today's space, highest score first."""
+    """Codes of the successful trials that exist in the target's space, best first."""
     known = ~(task.theta[:, task.categorical] < 0).any(axis=1)
     ok = np.flatnonzero(np.isfinite(task.z) & known)
     return task.theta[ok[np.argsort(-task.z[ok], kind="stable")]]
 
 
-def _meta_features(profile: Any) -> dict[str, float]:
+def _meta_features(profile: DatasetProfile | None) -> dict[str, float]:
     return {} if profile is None else profile.meta_features
 
 
 def _table(features: Sequence[dict[str, float]], names: Iterable[str]) -> np.ndarray:
-    """A row of features for each task, NaN where one is not known; (m, F)."""
+    """A row of features for each task, NaN if unknown; (m, F)."""
     columns = [[row.get(name, np.nan) for row in features] for name in names]
     return np.array(columns, dtype=float).reshape(len(columns), len(features)).T
 
 
 def _scaled_distances(past: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Root mean squared difference over the features both know; (m, F), (F,) -> (m,), inf if none."""
+    """Root mean squared difference of the shared features; (m, F), (F,) -> (m,), inf if none."""
     both = np.vstack([past, target])
     if not both.shape[1]:
         return np.full(len(past), np.inf)

@@ -1,4 +1,4 @@
-"""Encoders: the mathematics of the embeddings, what they must not see, and what they do with odd data."""
+"""Encoders: formulas of the embeddings, invariances, unusual data, state."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def classes(n=60, p=4, k=3, seed=0):
     return X, rng.permutation(np.arange(n) % k)
 
 
-def amounts(n=60, p=4, seed=0):
+def regression(n=60, p=4, seed=0):
     X, _ = classes(n, p, seed=seed)
     return X, X[:, 0] ** 2 + 0.1 * X[:, 1]
 
@@ -37,7 +37,7 @@ ENCODERS = [
 # -- mathematics -----------------------------------------------------------------------------------
 
 
-def test_the_conditional_embedding_equals_its_textbook_form():
+def test_conditional_embedding_equals_textbook_form():
     rng = np.random.default_rng(0)
     phi_x, phi_y = rng.standard_normal((40, 7)), rng.standard_normal((40, 3))
     for ridge in (1e-2, 1.0, 30.0):
@@ -46,8 +46,8 @@ def test_the_conditional_embedding_equals_its_textbook_form():
         np.testing.assert_allclose(fast.numpy(), direct, atol=1e-8, rtol=0)
 
 
-def test_the_parts_are_what_they_are_called():
-    data = profiles(amounts)
+def test_distribution_parts_match_their_formulas():
+    data = profiles(regression)
     encoder = DistributionEncoder(parts=("marginal", "joint", "joint-mean")).fit(data)
     X, Y = encoder.read(data[0])
     with torch.no_grad():
@@ -60,7 +60,7 @@ def test_the_parts_are_what_they_are_called():
     np.testing.assert_allclose(encoder.transform(data[:1])[0], np.concatenate(expected), atol=1e-12)
 
 
-def test_classification_embeds_each_class_and_the_class_ratios():
+def test_distribution_embeds_each_class_and_class_ratios():
     data = profiles()
     encoder = DistributionEncoder().fit(data)
     vector = encoder.transform(data[:1])[0]
@@ -73,12 +73,14 @@ def test_classification_embeds_each_class_and_the_class_ratios():
 
 
 @pytest.mark.parametrize("encoder", ENCODERS[1:])
-@pytest.mark.parametrize("make", [classes, amounts])
-def test_gradients_against_finite_differences(encoder, make):
+@pytest.mark.parametrize("make", [classes, regression])
+def test_gradients_equal_finite_differences(encoder, make):
     data = profiles(make)
     encoder = clone(encoder).fit(data)
     inputs = [encoder.read(each) for each in data]
-    direction = torch.tensor(np.random.default_rng(0).standard_normal(encoder.transform(data).shape))
+    direction = torch.tensor(
+        np.random.default_rng(0).standard_normal(encoder.transform(data).shape)
+    )
 
     def value():
         return (encoder.embed(inputs) * direction).sum() + encoder.penalty()
@@ -93,14 +95,16 @@ def test_gradients_against_finite_differences(encoder, make):
                 weight[place] += sign * step
                 ends.append(float(value()))
             weight[place] += step
-        assert float(gradient[place]) == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-5)
+        assert float(gradient[place]) == pytest.approx(
+            (ends[0] - ends[1]) / (2 * step), rel=1e-4, abs=1e-5
+        )
 
 
-# -- what must not matter --------------------------------------------------------------------------
+# -- invariances --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_the_order_of_rows_does_not_matter(encoder):
+def test_vectors_ignore_order_of_rows(encoder):
     data = profiles()
     encoder = clone(encoder).fit(data)
     X, y = classes(n=60, seed=1)
@@ -110,17 +114,21 @@ def test_the_order_of_rows_does_not_matter(encoder):
 
 
 @pytest.mark.parametrize("rows", ["sketch", "sample"])
-def test_columns_labels_and_units_do_not_matter_to_pairs(rows):
+def test_pair_encoder_ignores_order_of_columns_labels_and_units(rows):
     data = profiles()
     encoder = PairEncoder(rows=rows).fit(data)
     X, y = classes(n=60, seed=1)
     columns = np.random.default_rng(3).permutation(X.shape[1])
-    moved = [(X[:, columns], y), (X, np.array([1, 2, 0])[y]), (X * [1e-3, 1, 10, 1e5] + [0, 5, -3, 10], y)]
+    moved = [
+        (X[:, columns], y),
+        (X, np.array([1, 2, 0])[y]),
+        (X * [1e-3, 1, 10, 1e5] + [0, 5, -3, 10], y),
+    ]
     vectors = encoder.transform([profile(*each, keep="sample") for each in [(X, y), *moved]])
     np.testing.assert_allclose(vectors[1:], vectors[[0, 0, 0]], atol=1e-3)
 
 
-def test_sizes_and_noise_matter_to_pairs():
+def test_pair_encoder_depends_on_sizes_and_noise():
     encoder = PairEncoder(rows="sketch").fit([profile(*classes(40 * p, p, p)) for p in (2, 3, 7)])
     X, y = classes(n=60, seed=1)
     y = (X[:, 0] > 0).astype(int)
@@ -134,18 +142,19 @@ def test_sizes_and_noise_matter_to_pairs():
     assert all(np.abs(vector - same).max() > 1e-2 for vector in vectors)
 
 
-def test_any_number_of_columns_and_classes():
+def test_pair_encoder_accepts_any_number_of_columns_and_classes():
     shapes = [(60, 2, 2), (50, 30, 5), (40, 1, 2), (80, 150, 12)]
     data = [profile(*classes(n, p, k, seed=p), keep="sample") for n, p, k in shapes]
-    data += [profile(*amounts(), keep="sample"), profile(amounts()[0], keep="sample")]
+    data += [profile(*regression(), keep="sample"), profile(regression()[0], keep="sample")]
     for rows in ("sketch", "sample"):
         assert np.isfinite(PairEncoder(rows=rows).fit(data).transform(data)).all()
 
 
-# -- odd data --------------------------------------------------------------------------------------
+# -- unusual data
+# --------------------------------------------------------------------------------------
 
 X0, Y0 = classes(60)
-ODD = {
+UNUSUAL = {
     "no profile": None,
     "text": profile(["some words"] * 30, [0, 1] * 15, keep="sample"),
     "image": profile(X0.reshape(60, 2, 2), Y0, keep="sample"),
@@ -160,35 +169,37 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("encoder", [ManualEncoder(), PairEncoder(rows="sketch"), PairEncoder(rows="sample")])
-@pytest.mark.parametrize("name", ODD)
-def test_odd_data_have_a_vector_and_a_reason(encoder, name):
+@pytest.mark.parametrize(
+    "encoder", [ManualEncoder(), PairEncoder(rows="sketch"), PairEncoder(rows="sample")]
+)
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_data_have_vector_and_basis(encoder, name):
     encoder = clone(encoder).fit(profiles())
-    assert np.isfinite(encoder.transform([ODD[name]])).all()
-    assert encoder.basis(ODD[name])
-    alone = clone(encoder).fit([ODD[name]])
-    assert np.isfinite(alone.transform([ODD[name]])).all()
+    assert np.isfinite(encoder.transform([UNUSUAL[name]])).all()
+    assert encoder.basis(UNUSUAL[name])
+    single = clone(encoder).fit([UNUSUAL[name]])
+    assert np.isfinite(single.transform([UNUSUAL[name]])).all()
 
 
-def test_what_a_vector_rests_on_is_said():
+def test_pair_encoder_basis_names_source_of_vector():
     encoder = PairEncoder(rows="sketch").fit(profiles())
-    assert encoder.basis(ODD["two features"]) == "its sketch"
-    assert encoder.basis(ODD["text"]).startswith("sizes and labels alone: X is text")
-    assert "precomputed kernel" in encoder.basis(ODD["kernel"])
-    assert PairEncoder(rows="sample").fit(profiles()).basis(ODD["two features"]) == "its rows"
+    assert encoder.basis(UNUSUAL["two features"]) == "its sketch"
+    assert encoder.basis(UNUSUAL["text"]).startswith("sizes and labels only: X is text")
+    assert "precomputed kernel" in encoder.basis(UNUSUAL["kernel"])
+    assert PairEncoder(rows="sample").fit(profiles()).basis(UNUSUAL["two features"]) == "its rows"
 
 
-def test_another_input_space_cannot_be_compared_by_its_rows():
+def test_distribution_encoder_excludes_other_input_spaces():
     encoder = DistributionEncoder().fit(profiles())
     known = profile(*classes(60), keep="sample")
-    vectors = encoder.transform([known, ODD["two features"], profile(*classes(60)), None])
+    vectors = encoder.transform([known, UNUSUAL["two features"], profile(*classes(60)), None])
     assert np.isfinite(vectors[0]).all()
     assert np.isnan(vectors[1:]).all()
-    assert "columns or classes" in encoder.basis(ODD["two features"])
+    assert "columns or classes" in encoder.basis(UNUSUAL["two features"])
     assert "no sample" in encoder.basis(None)
 
 
-def test_a_million_rows_and_ten_thousand_columns_take_bounded_time():
+def test_pair_encoder_handles_million_rows_and_ten_thousand_columns():
     rng = np.random.default_rng(0)
     many = profile(rng.standard_normal((1_000_000, 2)).astype(np.float32), np.arange(1_000_000) % 2)
     wide = profile(rng.standard_normal((50, 10_000)), np.arange(50) % 2, keep="sample")
@@ -197,14 +208,14 @@ def test_a_million_rows_and_ten_thousand_columns_take_bounded_time():
     assert wide.sample["X"].shape == (50, 200)
 
 
-def test_rows_are_used_only_if_every_past_task_kept_them():
+def test_pair_encoder_uses_rows_only_if_all_past_tasks_kept_them():
     kept, not_kept = profile(*classes(), keep="sample"), profile(*classes(seed=1))
     assert PairEncoder().fit([kept]).draws_rows
     assert not PairEncoder().fit([kept, not_kept]).draws_rows
     assert np.isfinite(PairEncoder().fit([kept]).transform([not_kept])).all()
 
 
-def test_fresh_batches_of_rows():
+def test_embed_draws_new_batches_of_rows():
     data = profiles()
     for encoder in (DistributionEncoder(batch_size=20), PairEncoder(batch_size=20)):
         encoder.fit(data)
@@ -216,12 +227,12 @@ def test_fresh_batches_of_rows():
 
 
 @pytest.mark.parametrize("bad", [(), ("marginal", "median"), "joint"])
-def test_unknown_parts_are_named(bad):
+def test_distribution_encoder_rejects_unknown_parts(bad):
     with pytest.raises(ValueError, match="conditional"):
         DistributionEncoder(parts=bad).fit([])
 
 
-def test_unknown_rows_are_named():
+def test_pair_encoder_rejects_unknown_rows():
     with pytest.raises(ValueError, match="sketch"):
         PairEncoder(rows="all").fit([])
 
@@ -230,7 +241,7 @@ def test_unknown_rows_are_named():
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)
-def test_state_round_trip(encoder):
+def test_state_round_trip_restores_vectors(encoder):
     data = profiles()
     fitted = clone(encoder).fit(data)
     with torch.no_grad():
@@ -240,14 +251,14 @@ def test_state_round_trip(encoder):
     np.testing.assert_array_equal(back.transform(data), fitted.transform(data))
 
 
-def test_weights_of_another_shape_are_not_taken():
+def test_start_from_rejects_other_shapes():
     small, large = PairEncoder(size=4).fit(profiles()), PairEncoder(size=8).fit(profiles())
     before = large.transform(profiles())
     assert not large.start_from(small.get_state())
     np.testing.assert_array_equal(large.transform(profiles()), before)
 
 
-def test_task_index_has_a_vector_for_each_past_task_only():
+def test_task_index_has_vectors_for_past_tasks_only():
     encoder = TaskIndex(size=3).fit([None, None])
     vectors = encoder.transform([0, 1, None])
     assert np.isfinite(vectors[:2]).all() and np.isnan(vectors[2]).all()

@@ -276,5 +276,5 @@ def test_source_tasks_name_the_basis_of_their_similarity(archive):
     )
     rows = {row["id"]: row for row in search.fit(*make_data(98)).source_tasks_}
     assert rows["t0"]["basis"] == "its sketch"
-    assert rows["text"]["basis"].startswith("sizes and labels alone: X is text")
+    assert rows["text"]["basis"].startswith("sizes and labels only: X is text")
     assert all(0 <= row["similarity"] <= 1 for row in rows.values())

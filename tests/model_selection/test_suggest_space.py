@@ -167,7 +167,9 @@ def test_class_in_place_of_estimator_raises_type_error():
 def test_space_is_not_empty_if_no_parameter_has_an_effect(starter):
     task = make_task(0, scaled=False)
     flat = [(trial.params, 0.5) for trial in task.trials]
-    pack_starter([Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter)
+    pack_starter(
+        [Task.from_trials(BRANCHES, flat, task.profile, estimator=SVC(), id=task.id)], starter
+    )
     assert suggest_space(SVC())
 
 

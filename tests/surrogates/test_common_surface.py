@@ -1,4 +1,4 @@
-"""The common response surface: its kernel is positive definite, it reads like the paper, bad input is met."""
+"""CommonSurface: positive definite kernels, formulas of the paper, unusual input."""
 
 import numpy as np
 import pytest
@@ -8,19 +8,20 @@ from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates import CommonSurface, EncodedTask
-from sktransfer.surrogates._core.neighbor_kernel import bound, neighbor_covariance
-from tests.surrogates.alike import assert_same_belief
-from tests.surrogates.bad_input import (
+from sktransfer.surrogates._core.neighbor_kernel import distance_bound, neighbor_covariance
+from tests.surrogates.comparisons import assert_same_prediction
+from tests.surrogates.edge_cases import (
     PASTS,
     POINTS,
-    assert_copes,
-    assert_copes_with_unknown_columns,
-    assert_speaks,
+    assert_handles_past,
+    assert_handles_unknown_columns,
+    assert_predicts,
     fit_quietly,
     many_tasks,
 )
-from tests.surrogates.transferring import NUMBERS, SPACE, data, past_tasks, score, search, target
+from tests.surrogates.synthetic_tasks import NUMBERS, SPACE, data, past_tasks, score, search, target
 
 KERNELS = ["mkl", "sqe"]
 
@@ -37,12 +38,14 @@ def fitted(tasks, **parameters):
 
 
 def random_case(rng):
-    """Codes of some tasks' trials, many of them on corners or twice, which are near, and a model."""
+    """Trials of some tasks, many at corners or repeated, which tasks are near, and a model."""
     d, n = int(rng.integers(1, 13)), int(rng.integers(2, 40))
     categorical = rng.random(d) < 0.3
     theta = rng.random((n, d))
     theta = np.where(rng.random((n, d)) < rng.random(), theta.round(), theta)
-    theta = np.where(rng.random((n, d)) < 0.1, theta * 3 - 1, theta)  # outside of today's bounds
+    theta = np.where(
+        rng.random((n, d)) < 0.1, theta * 3 - 1, theta
+    )  # outside of the target's bounds
     theta = np.where(categorical, rng.integers(-1, 4, (n, d)), theta)
     theta[rng.random(n) < 0.1] = theta[0]
     owner = np.sort(rng.integers(0, rng.integers(1, 8), n))
@@ -50,7 +53,7 @@ def random_case(rng):
     return theta, categorical, owner, near
 
 
-def test_the_covariance_is_positive_definite_in_any_case():
+def test_covariance_is_positive_definite():
     rng, model = np.random.default_rng(0), quick()
     for _ in range(1000):
         theta, categorical, owner, near = random_case(rng)
@@ -66,22 +69,22 @@ def test_the_covariance_is_positive_definite_in_any_case():
         assert np.linalg.eigvalsh(K).min() > -1e-12 * len(K)
 
 
-def test_the_papers_own_bound_would_not_do():
-    """On the corners of cubes within the cube, of ten columns, a B of the largest distance is too small.
+def test_paper_bound_is_not_positive_definite():
+    """In ten dimensions, the largest distance is too small for B at some corners.
 
-    All corners of a cube have one weight, so the distances of two cubes' corners are averaged: k of their d
-    signs differ with the binomial probability.
+    All corners of a cube have one weight, so the distances of two cubes' corners are averaged: k of
+    their d signs differ with the binomial probability.
     """
     d, edges = 10, np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0])
     k, (one, other) = np.arange(d + 1), np.meshgrid(edges, edges)
     squares = k * (one + other)[..., None] ** 2 / 4 + (d - k) * (one - other)[..., None] ** 2 / 4
     apart = np.sqrt(squares) @ binom.pmf(k, d, 0.5)
     assert np.linalg.eigvalsh(1 - apart / np.sqrt(d)).min() < -0.001
-    assert np.linalg.eigvalsh(1 - apart / bound(d)).min() > 0
+    assert np.linalg.eigvalsh(1 - apart / distance_bound(d)).min() > 0
 
 
 @pytest.mark.parametrize("d", [1, 5, 12])
-def test_the_bound_is_the_average_of_random_hyperplanes(d):
+def test_distance_bound_equals_average_over_random_hyperplanes(d):
     rng = np.random.default_rng(0)
     normals = rng.standard_normal((200_000, d))
     extents = np.abs(normals).sum(axis=1)
@@ -90,29 +93,29 @@ def test_the_bound_is_the_average_of_random_hyperplanes(d):
     one, other = np.sign((theta - 0.5) @ normals.T - offsets)
     expected = 1 - np.linalg.norm(theta[0] - theta[1]) / (d / 2)
     assert np.average(one * other, weights=extents) == pytest.approx(expected, abs=0.01)
-    assert bound(d) >= d / 2
+    assert distance_bound(d) >= d / 2
 
 
-def test_the_neighbors_kernel_is_the_papers():
+def test_neighbor_covariance_matches_paper():
     theta = torch.from_numpy(np.array([[0.1, 0.2, 1.0], [0.4, 0.6, 1.0], [0.4, 0.6, 0.0]]))
     kernel = neighbor_covariance(theta, theta[:1], np.array([False, False, True])).numpy()[:, 0]
     B = np.sqrt(3)
     np.testing.assert_allclose(kernel, [1, 1 - 0.5 / B, (1 - 0.5 / B) * (1 - 1 / B)])
 
 
-def test_tasks_that_are_not_near_drop_out_exactly():
-    """The process over all trials of all tasks, those far away with the mask 0, predicts the same."""
+def test_distant_tasks_drop_out_exactly():
+    """The process over all trials of all tasks, with the mask 0 for distant ones, is the same."""
     tasks = past_tasks(6, 8)
     model = fitted(tasks, n_neighbors=3, scale="running", guard=False)
-    today = target(5)
-    mean, std = model.posterior(today).predict(POINTS)
+    observed = target(5)
+    mean, std = model.posterior(observed).predict(POINTS)
 
-    alike = model.similarity(today)
+    similarity = model.similarity(observed)
     past, owner = model.past_, np.append(model.past_.owner, [6] * 5)
-    near = np.append(alike[past.owner] > 0, [True] * 5)
-    theta = torch.from_numpy(np.vstack([past.theta, today.theta]))
-    shift, scale = score(today.theta).mean(), score(today.theta).std()
-    z = np.append(past.z, (score(today.theta) - shift) / scale)
+    near = np.append(similarity[past.owner] > 0, [True] * 5)
+    theta = torch.from_numpy(np.vstack([past.theta, observed.theta]))
+    shift, scale = score(observed.theta).mean(), score(observed.theta).std()
+    z = np.append(past.z, (score(observed.theta) - shift) / scale)
     with torch.no_grad():
         masks = [torch.from_numpy(m) for m in (owner[:, None] == owner, near[:, None] & near)]
         K = model._gram(theta, theta, masks).numpy()
@@ -125,17 +128,19 @@ def test_tasks_that_are_not_near_drop_out_exactly():
     np.testing.assert_allclose(std, scale * np.sqrt(signal - explained), rtol=1e-3)
 
 
-def test_the_nearest_tasks_are_asked():
+def test_mkl_uses_nearest_tasks():
     tasks = [
         EncodedTask(POINTS, score(POINTS), NUMBERS, data(i, n), f"n{n}")
         for i, n in enumerate([40, 90, 400, 900])
     ]
     model = fitted(tasks, n_neighbors=2)
-    today = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, data(9, 80))
-    np.testing.assert_allclose(model.similarity(today), [0.7, 0.7, 0, 0])
-    assert model.similarity_basis(today)[1].endswith("rows, columns, classes; 30 of its 30 trials")
-    assert model.similarity_basis(today)[3].endswith("; 0 of its 30 trials")
-    by_feature = fitted(tasks, kernel="sqe").similarity(today)
+    observed = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, data(9, 80))
+    np.testing.assert_allclose(model.similarity(observed), [0.7, 0.7, 0, 0])
+    assert model.similarity_basis(observed)[1].endswith(
+        "rows, columns, classes; 30 of its 30 trials"
+    )
+    assert model.similarity_basis(observed)[3].endswith("; 0 of its 30 trials")
+    by_feature = fitted(tasks, kernel="sqe").similarity(observed)
     assert by_feature.argmax() == 1
     assert by_feature.argmin() == 3
     assert 0 < by_feature.min() < by_feature.max() <= 1
@@ -145,28 +150,28 @@ def test_the_nearest_tasks_are_asked():
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_the_past_is_factorised_once_for_a_target(kernel):
+def test_past_block_is_factorized_once_per_target(kernel):
     model = fitted(past_tasks(5, 10), kernel=kernel)
     model.posterior(target(3))
-    surface = model._kept[2]
+    surface = model._surface_cache[2]
     model.posterior(target(4))
-    assert model._kept[2] is surface
+    assert model._surface_cache[2] is surface
     fresh = fitted(past_tasks(5, 10), kernel=kernel)
     expected = fresh.posterior(target(4)).predict(POINTS)
-    assert_same_belief(model.posterior(target(4)).predict(POINTS), expected)
+    assert_same_prediction(model.posterior(target(4)).predict(POINTS), expected)
 
 
-def test_room_for_some_trials_only_is_shared_out():
+def test_max_trials_is_shared_between_tasks():
     model = fitted(past_tasks(6, 20), n_neighbors=3, max_trials=30)
     words = model.similarity_basis(target())
     assert (
         sorted(word.split("; ")[1] for word in words)
         == ["0 of its 20 trials"] * 3 + ["10 of its 20 trials"] * 3
     )
-    assert_speaks(model, target(3))
+    assert_predicts(model, target(3))
 
 
-def test_proposals_are_redrawn_but_for_the_first():
+def test_proposals_after_the_first_are_redrawn():
     def ask(redraw):
         model = fitted(past_tasks(4, 10), redraw=redraw)
         optimizer = TransferOptimizer(SPACE, surrogate=model, profile=data(77), random_state=0)
@@ -179,11 +184,11 @@ def test_proposals_are_redrawn_but_for_the_first():
     assert first == same
     assert second["a"] != other["a"]
     assert second["b"] != other["b"]
-    assert fitted([]).redraw_ == 0
+    assert fitted([]).hints(target()).redraw == 0
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_the_papers_own_scale_helps_as_well(kernel):
+def test_running_scale_helps_as_well(kernel):
     paper = quick(kernel=kernel, scale="running", guard=False)
     assert search(paper, past_tasks(), 5)[-1] > 0.95
 
@@ -203,18 +208,18 @@ def test_the_papers_own_scale_helps_as_well(kernel):
         ({"max_trials": 0}, "max_trials=0"),
     ],
 )
-def test_parameters_are_checked_at_fit(bad, words):
+def test_common_surface_rejects_invalid_parameters(bad, words):
     with pytest.raises(ValueError, match=words):
         CommonSurface(**bad).fit(past_tasks(1))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("past", PASTS)
-def test_any_past_and_target(past, kernel):
-    assert_copes(quick(kernel=kernel), past())
+def test_common_surface_handles_any_past_and_target(past, kernel):
+    assert_handles_past(quick(kernel=kernel), past())
 
 
-def test_a_search_with_a_past_is_not_told_that_there_is_none(tmp_path, recwarn):
+def test_common_surface_with_past_does_not_warn(tmp_path, recwarn):
     X, y = load_iris(return_X_y=True)
     space = {"C": loguniform(1e-2, 1e2)}
     trials = [({"C": 10.0**power}, 0.9 + power / 100) for power in (-1, 0, 1)]
@@ -226,26 +231,26 @@ def test_a_search_with_a_past_is_not_told_that_there_is_none(tmp_path, recwarn):
     assert not [each for each in recwarn if "no past" in str(each.message)]
 
 
-def test_no_past_is_said():
+def test_common_surface_without_past_warns():
     with pytest.warns(
-        UserWarning, match="CommonSurface has no past trials .* a Gaussian process on the target"
+        SurrogateWarning, match="CommonSurface has no past trials .* a plain Gaussian process"
     ):
         CommonSurface().fit([])
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_unknown_categories_and_parameters(kernel):
-    assert_copes_with_unknown_columns(quick(kernel=kernel))
+def test_common_surface_handles_unknown_columns(kernel):
+    assert_handles_unknown_columns(quick(kernel=kernel))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_many_tasks_of_different_lengths(kernel):
+def test_common_surface_fits_many_tasks(kernel):
     model = fitted(many_tasks(), kernel=kernel)
-    assert_speaks(model, target(3))
+    assert_predicts(model, target(3))
     assert model.posterior(target()).predict(np.array([[0.75, 0.3], [0.1, 0.9]]))[0].argmax() == 0
 
 
-def test_training_goes_on_from_an_earlier_model():
+def test_common_surface_continues_training_from_earlier_model():
     old = fitted(past_tasks(4), steps=40)
     stay = fitted(past_tasks(4), steps=0)
     warm = CommonSurface(steps=0).fit(past_tasks(5), warm_from=old)

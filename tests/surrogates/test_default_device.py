@@ -1,4 +1,4 @@
-"""Everything here is on the CPU, wherever the user's own tensors go."""
+"""Surrogates use the CPU, whatever torch's default device is."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SPACE = {"a": uniform(0, 1)}
 
 @pytest.fixture
 def elsewhere():
-    torch.set_default_device("meta")  # where no number can be read
+    torch.set_default_device("meta")  # it holds no numbers
     yield
     torch.set_default_device(None)
 
@@ -23,13 +23,15 @@ def data(seed):
 
 
 @pytest.mark.parametrize("surrogate", ["auto", "gp", "dist-gp", "dklm", "ablr", "copula-gp"])
-def test_another_default_device(surrogate, elsewhere):
+def test_search_ignores_torch_default_device(surrogate, elsewhere):
     draws = np.random.default_rng(0).random((4, 10))
     tasks = [
         Task.from_trials(SPACE, [({"a": a}, -((a - 0.5) ** 2)) for a in row], data(seed))
         for seed, row in enumerate(draws)
     ]
-    optimizer = TransferOptimizer(SPACE, tasks, profile=data(99), surrogate=surrogate, random_state=0)
+    optimizer = TransferOptimizer(
+        SPACE, tasks, profile=data(99), surrogate=surrogate, random_state=0
+    )
     for _ in range(6):
         [params] = optimizer.ask()
         optimizer.tell(params, -((params["a"] - 0.5) ** 2))

@@ -1,7 +1,7 @@
-"""Two experiments of Law et al. 2019, small: the toy of section 5.1 and the counterexample of section 5.2.
+"""Small versions of two experiments of Law et al. 2019, sections 5.1 and 5.2.
 
-The paper lets a plain Gaussian process choose the sources' trials; here they are drawn at random and around
-the best so far, which looks alike and takes no time.
+The paper lets a plain Gaussian process choose the sources' trials; here they are drawn at random
+and around the best so far, which has a similar effect and takes no time.
 """
 
 import pytest
@@ -17,12 +17,16 @@ SEEDS = range(10)
 def optimizer_of(problem, encoder, seed):
     surrogate = DistGP(encoder, scores="raw")
     return TransferOptimizer(
-        problem.space, problem.tasks, profile=problem.profile, surrogate=surrogate, random_state=seed
+        problem.space,
+        problem.tasks,
+        profile=problem.profile,
+        surrogate=surrogate,
+        random_state=seed,
     )
 
 
 def toy(seed):
-    """Best score after three trials, and whether the three alike tasks are the most similar ones."""
+    """Best score after three trials, and whether the three similar tasks are found."""
     problem = toy_problem(seed)
     optimizer = optimizer_of(problem, DistributionEncoder(standardize=False), seed)
     for _ in range(3):
@@ -33,7 +37,7 @@ def toy(seed):
 
 
 @pytest.mark.slow
-def test_toy():
+def test_dist_gp_solves_toy_of_law_et_al():
     runs = [toy(seed) for seed in SEEDS]
     assert sum(best >= 0.95 for best, _ in runs) >= 8
     assert sum(ranked for _, ranked in runs) >= 8
@@ -50,6 +54,6 @@ def counterexample(seed):
 
 
 @pytest.mark.slow
-def test_counterexample():
+def test_dist_gp_solves_counterexample_of_law_et_al():
     runs = [counterexample(seed) for seed in SEEDS]
     assert sum(learned > handcrafted for learned, handcrafted in runs) >= 8

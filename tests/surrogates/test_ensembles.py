@@ -1,4 +1,4 @@
-"""What rgpe and tst share: many processes at once, bad input, the limit on tasks, state."""
+"""RGPE, TST and Box: many processes at once, unusual input, the limit on tasks, state."""
 
 import warnings
 
@@ -7,19 +7,20 @@ import pytest
 from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates import RGPE, TST, Box, EncodedTask
 from sktransfer.surrogates._core import gaussian_process as core
 from sktransfer.surrogates._core import task_processes
-from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.task_gaussian_processes import (
     TaskGPs,
     fit_tasks,
-    most_telling,
-    padded,
+    pad_tasks,
+    select_trials,
 )
 from sktransfer.surrogates.gp import default_priors
-from tests.surrogates.alike import assert_same_belief, assert_same_state
-from tests.surrogates.transferring import NUMBERS, SPACE, past_tasks, score, target
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+from tests.surrogates.synthetic_tasks import NUMBERS, SPACE, past_tasks, score, target
 
 MIXED = np.array([False, True])
 BOTH = pytest.mark.parametrize("surrogate", [RGPE(), TST()])
@@ -33,19 +34,21 @@ def lengths(*sizes, d=2, seed=0):
     tasks = []
     for number, n in enumerate(sizes):
         theta = rng.random((n, d))
-        tasks.append(EncodedTask(theta, score(theta[:, :2]), np.zeros(d, dtype=bool), id=f"t{number}"))
+        tasks.append(
+            EncodedTask(theta, score(theta[:, :2]), np.zeros(d, dtype=bool), id=f"t{number}")
+        )
     return tasks
 
 
 def processes(tasks):
-    past = Past.of(tasks, "standardize")
-    theta, z, real = padded(past, most_telling(past, 60))
+    past = PastTrials.from_tasks(tasks, "standardize")
+    theta, z, real = pad_tasks(past, select_trials(past, 60))
     h = fit_tasks(theta, z, real, past.categorical, "matern52")
     return past, h, TaskGPs(theta, z, real, h, past.categorical, "matern52")
 
 
-def predicted(surrogate, today, points=POINTS):
-    mean, std = surrogate.posterior(today).predict(points)
+def predicted(surrogate, observed, points=POINTS):
+    mean, std = surrogate.posterior(observed).predict(points)
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
     assert (std > 0).all()
@@ -56,7 +59,7 @@ def predicted(surrogate, today, points=POINTS):
 
 
 @pytest.mark.parametrize("categorical", [NUMBERS, MIXED])
-def test_a_stack_of_processes_equals_each_of_them(categorical):
+def test_task_gps_equal_single_gps(categorical):
     tasks = lengths(1, 9, 3, 14)
     for task in tasks:
         task.theta[:, categorical] = np.round(task.theta[:, categorical])
@@ -77,21 +80,21 @@ def test_a_stack_of_processes_equals_each_of_them(categorical):
     np.testing.assert_allclose(stack.take([3, 1]).moments(POINTS)[0], mean[[3, 1]], atol=1e-12)
 
 
-def test_hyperparameters_are_the_most_probable():
+def test_fit_tasks_finds_most_probable_hyperparameters():
     past, h, _ = processes(lengths(25, 2, 12, 1, 24))
     priors = default_priors(2)
     for number in (0, 1, 2, 4):
         own = past.owner == number
         X, z = past.theta[own], past.z[own]
         best = core.fit_hyperparameters(X, z, NUMBERS, kernel="matern52", priors=priors)
-        squares = core.differences(*[core.tensor(X)] * 2, NUMBERS)
+        squares = core.squared_differences(X, X, NUMBERS)
         losses = [
-            float(core.negative_log_posterior(core.tensor(v), squares, core.tensor(z), "matern52", priors))
+            core.value_and_gradient(v, squares, z, "matern52", priors)[0]
             for v in (h[number], best, priors.medians(2))
         ]
         assert losses[0] < losses[1] + 0.15
         assert losses[0] < losses[2] or number == 1
-    np.testing.assert_array_equal(h[3], priors.medians(2))  # one trial says nothing
+    np.testing.assert_array_equal(h[3], priors.medians(2))  # one trial is not informative
 
 
 # -- bad input -------------------------------------------------------------------------------------
@@ -106,7 +109,8 @@ def failed(task, rows):
 def on_scales(*scales):
     tasks = past_tasks(len(scales))
     return [
-        EncodedTask(task.theta, scale * task.z, NUMBERS) for task, scale in zip(tasks, scales, strict=True)
+        EncodedTask(task.theta, scale * task.z, NUMBERS)
+        for task, scale in zip(tasks, scales, strict=True)
     ]
 
 
@@ -119,7 +123,7 @@ PASTS = {
     "a task of failures": [failed(past_tasks(1)[0], slice(None)), *past_tasks(2)],
     "scales": on_scales(1e-9, 1.0, -1e9),
     "the same trial twice": [EncodedTask(np.full((4, 2), 0.5), np.arange(4.0), NUMBERS)],
-    "outside today's bounds": [EncodedTask(3 * POINTS - 1, score(POINTS), NUMBERS)],
+    "outside the target's bounds": [EncodedTask(3 * POINTS - 1, score(POINTS), NUMBERS)],
 }
 TARGETS = {
     "none": target(0),
@@ -135,43 +139,47 @@ TARGETS = {
 
 @ALL
 @pytest.mark.parametrize("past", PASTS)
-def test_any_past_and_any_trials_give_a_finite_belief(surrogate, past):
+def test_ensembles_handle_any_past_and_target(surrogate, past):
     fitted = clone(surrogate).fit(PASTS[past])
-    for today in TARGETS.values():
-        posterior = fitted.posterior(today)
+    for observed in TARGETS.values():
+        posterior = fitted.posterior(observed)
         mean, std = posterior.predict(POINTS)
         assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
         assert np.isfinite(posterior.sample(POINTS, 3, np.random.default_rng(0))).all()
-    back, today = clone(surrogate).set_state(fitted.get_state()), TARGETS["some"]
+    back, observed = clone(surrogate).set_state(fitted.get_state()), TARGETS["some"]
     assert_same_state(back.get_state(), fitted.get_state())
-    assert_same_belief(predicted(fitted, today), predicted(back, today))
-    if fitted.similarity(today) is not None:
-        alike = fitted.similarity(today)
-        assert ((alike >= 0) & (alike <= 1)).all()
-        assert len(alike) == len(fitted.similarity_basis(today)) == len(PASTS[past])
-        assert_same_belief(alike, back.similarity(today))
+    assert_same_prediction(predicted(fitted, observed), predicted(back, observed))
+    if fitted.similarity(observed) is not None:
+        similarity = fitted.similarity(observed)
+        assert ((similarity >= 0) & (similarity <= 1)).all()
+        assert len(similarity) == len(fitted.similarity_basis(observed)) == len(PASTS[past])
+        assert_same_prediction(similarity, back.similarity(observed))
 
 
 @BOTH
 @pytest.mark.parametrize("tasks", [[], [failed(past_tasks(1)[0], slice(None))]])
-def test_without_a_past_it_is_the_gp_and_says_so(surrogate, tasks):
-    with pytest.warns(UserWarning, match="no past trials"):
+def test_ensembles_without_past_are_plain_gp_and_warn(surrogate, tasks):
+    with pytest.warns(SurrogateWarning, match="no past trials"):
         fitted = clone(surrogate).fit(tasks)
-    assert fitted.n_initial_ == surrogate.n_initial
-    alone = fitted.fallback_.posterior(target(5)).predict(POINTS)
-    assert_same_belief(predicted(fitted, target(5)), alone)
+    assert fitted.hints(target()).n_initial == surrogate.n_initial
+    plain = fitted.fallback_.posterior(target(5)).predict(POINTS)
+    assert_same_prediction(predicted(fitted, target(5)), plain)
     assert fitted.similarity(target(5)).tolist() == [0] * len(tasks)
     assert len(fitted.similarity_basis(target(5))) == len(tasks)
 
 
 @BOTH
-def test_categories_that_one_side_does_not_know(surrogate):
+def test_ensembles_accept_unknown_categories(surrogate):
     rng = np.random.default_rng(0)
-    codes = np.column_stack([rng.random(12), rng.choice([-1.0, 0.25], 12)])  # -1: not a category of today
+    codes = np.column_stack(
+        [rng.random(12), rng.choice([-1.0, 0.25], 12)]
+    )  # -1: not a category of the target
     past = EncodedTask(codes, codes[:, 0] + (codes[:, 1] > 0), MIXED)
-    today = EncodedTask(np.array([[0.1, 0.75], [0.9, 0.75], [0.5, 0.25]]), np.array([0.1, 0.9, 1.5]), MIXED)
+    observed = EncodedTask(
+        np.array([[0.1, 0.75], [0.9, 0.75], [0.5, 0.25]]), np.array([0.1, 0.9, 1.5]), MIXED
+    )
     points = np.array([[0.2, 0.25], [0.2, 0.75], [0.9, 0.75]])
-    predicted(clone(surrogate).fit([past]), today, points)
+    predicted(clone(surrogate).fit([past]), observed, points)
     mean, _ = predicted(
         clone(surrogate).fit([past]), EncodedTask(np.empty((0, 2)), np.empty(0), MIXED), points
     )
@@ -179,18 +187,23 @@ def test_categories_that_one_side_does_not_know(surrogate):
 
 
 @BOTH
-def test_a_task_of_failures_keeps_its_place(surrogate):
+def test_similarity_keeps_position_of_failed_task(surrogate):
     good, bad = past_tasks(2), failed(past_tasks(1)[0], slice(None))
     fitted = clone(surrogate).fit([bad, *good])
     assert fitted.task_ids == [bad.id, good[0].id, good[1].id]
     assert fitted.similarity(target(0)).tolist() == [0, 1, 1]
-    assert fitted.similarity_basis(target(4))[0] == "none of its trials succeeded with what is fixed today"
-    assert fitted.similarity_basis(target(4))[1] == "order of the scores of 4 trials"
+    assert (
+        fitted.similarity_basis(target(4))[0]
+        == "no successful trial with the parameters that are fixed now"
+    )
+    assert fitted.similarity_basis(target(4))[1] == "ranking of 4 trials"
 
 
 @BOTH
-@pytest.mark.parametrize(("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "rbf")])
-def test_bad_parameters_are_named(surrogate, name, value):
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "rbf")]
+)
+def test_ensembles_reject_invalid_parameters(surrogate, name, value):
     with pytest.raises(ValueError, match=name):
         clone(surrogate).set_params(**{name: value}).fit([])
 
@@ -198,7 +211,7 @@ def test_bad_parameters_are_named(surrogate, name, value):
 # -- many tasks ------------------------------------------------------------------------------------
 
 
-def test_five_hundred_tasks_of_any_length():
+def test_ensembles_fit_500_tasks_of_any_length():
     sizes = np.random.default_rng(0).integers(1, 61, 500)
     rgpe = RGPE().fit(lengths(*sizes))
     tst = TST().fit(lengths(*sizes), warm_from=rgpe)
@@ -207,18 +220,18 @@ def test_five_hundred_tasks_of_any_length():
         for n in (0, 6):
             assert len(fitted.posterior(target(n)).weights) <= 31
             predicted(fitted, target(n))
-        assert fitted.similarity_basis(target(0)).count("order of the scores of 0 trials") == 30
+        assert fitted.similarity_basis(target(0)).count("ranking of 0 trials") == 30
 
 
 @BOTH
-def test_of_many_tasks_those_that_agree_are_heard(surrogate):
+def test_ensembles_use_tasks_that_agree_with_trials(surrogate):
     tasks = [*past_tasks(4, sign=-1.0), *past_tasks(2), *past_tasks(4, shuffled=True)]
-    alike = clone(surrogate).set_params(max_tasks=2).fit(tasks).similarity(target(10))
-    assert alike[[4, 5]].max() > 0.5
-    assert alike.sum() == alike[[4, 5]].sum()
+    similarity = clone(surrogate).set_params(max_tasks=2).fit(tasks).similarity(target(10))
+    assert similarity[[4, 5]].max() > 0.5
+    assert similarity.sum() == similarity[[4, 5]].sum()
 
 
-def test_of_many_trials_the_telling_ones_are_kept():
+def test_task_gps_use_representative_trials():
     [task] = lengths(50)
     fitted = TST(max_trials=10).fit([task])
     kept = fitted.past_.theta[fitted.learned_["kept"]]
@@ -227,7 +240,7 @@ def test_of_many_trials_the_telling_ones_are_kept():
 
 
 @BOTH
-def test_what_was_fitted_before_is_kept(surrogate, monkeypatch):
+def test_ensembles_reuse_fitted_hyperparameters(surrogate, monkeypatch):
     tasks, counts = past_tasks(6), []
 
     def counting(theta, *rest):
@@ -236,7 +249,9 @@ def test_what_was_fitted_before_is_kept(surrogate, monkeypatch):
 
     monkeypatch.setattr(task_processes, "fit_tasks", counting)
     first = clone(surrogate).fit(tasks[:5])
-    longer = EncodedTask(np.vstack([tasks[0].theta, [[0.5, 0.5]]]), np.append(tasks[0].z, 0.5), NUMBERS)
+    longer = EncodedTask(
+        np.vstack([tasks[0].theta, [[0.5, 0.5]]]), np.append(tasks[0].z, 0.5), NUMBERS
+    )
     second = clone(surrogate).fit([longer, *tasks[1:]], warm_from=first)
     afresh = clone(surrogate).fit([longer, *tasks[1:]])
     assert counts == [5, 2, 6]
@@ -247,7 +262,7 @@ def test_what_was_fitted_before_is_kept(surrogate, monkeypatch):
 
 
 @BOTH
-def test_without_trials_the_level_is_that_of_the_past(surrogate):
+def test_ensemble_without_trials_has_level_of_past_tasks(surrogate):
     theta = np.random.default_rng(0).random((20, 2))
     tasks = [EncodedTask(theta, 0.9 + 0.01 * score(theta), NUMBERS)] * 3
     fitted = clone(surrogate).fit(tasks)
@@ -261,7 +276,7 @@ def test_without_trials_the_level_is_that_of_the_past(surrogate):
 
 
 @BOTH
-def test_suggest_names_its_sources(surrogate):
+def test_suggest_reports_source_tasks(surrogate):
     rng = np.random.default_rng(0)
     tasks = []
     for name in "ab":
@@ -277,16 +292,18 @@ def test_suggest_names_its_sources(surrogate):
 
 
 @BOTH
-def test_equal_scores_do_not_hold_it_in_place(surrogate):
-    """A past whose optimum is a plain here: nothing is learned there, so it has to go on."""
+def test_ensembles_explore_after_equal_scores(surrogate):
+    """The past optimum is a plateau of the target, so the search must leave it."""
     fitted = clone(surrogate).fit(past_tasks(5))
-    today = EncodedTask(np.array([[0.75, 0.3], [0.76, 0.3], [0.74, 0.31]]), np.full(3, 0.6), NUMBERS)
-    assert (fitted.similarity(today) == 0).all()
+    observed = EncodedTask(
+        np.array([[0.75, 0.3], [0.76, 0.3], [0.74, 0.31]]), np.full(3, 0.6), NUMBERS
+    )
+    assert (fitted.similarity(observed) == 0).all()
 
 
 @BOTH
-def test_the_value_to_beat_is_believed_of_a_trial(surrogate):
-    fitted, today = clone(surrogate).fit(past_tasks(5)), target(4)
-    posterior = fitted.posterior(today)
-    assert posterior.incumbent(today.z) == posterior.predict(today.theta)[0].max()
+def test_ensemble_incumbent_is_predicted_score(surrogate):
+    fitted, observed = clone(surrogate).fit(past_tasks(5)), target(4)
+    posterior = fitted.posterior(observed)
+    assert posterior.incumbent(observed.z) == posterior.predict(observed.theta)[0].max()
     assert fitted.posterior(target(0)).incumbent(np.empty(0)) is None

@@ -1,4 +1,4 @@
-"""The Gaussian process against scikit-learn's, against finite differences, and against itself."""
+"""GaussianProcess compared with scikit-learn's, with finite differences and with autograd."""
 
 import threading
 import warnings
@@ -10,8 +10,11 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern, WhiteKernel
 from threadpoolctl import threadpool_info
 
+from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates._core import gaussian_process as core
-from sktransfer.surrogates._core.kernels import kernel_matrix
+from sktransfer.surrogates._core import torch_kernels
+from sktransfer.surrogates._core.defaults import GP_JITTER
+from sktransfer.surrogates._core.kernels import KERNELS, kernel_matrix
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
 from sktransfer.utils._torch import torch_context
@@ -23,23 +26,32 @@ REFERENCE = {
 }
 
 
+def negative_log_posterior(h, squares, z, kernel, priors):
+    """Minus log p(z | h) p(h), up to a constant, for autograd; squares (n, n, d)."""
+    K = torch.exp(h[-2]) * torch_kernels.TORCH_KERNELS[kernel](squares @ torch.exp(-2 * h[:-2]))
+    K = K + (torch.exp(h[-1]) + GP_JITTER) * torch.eye(len(z), dtype=torch.float64)
+    return -(torch_kernels.log_likelihood(K, z) + priors.log_density(h))
+
+
 def data(n, d, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.random((n, d))
     return X, np.sin(5 * X).sum(axis=1) + 0.1 * rng.standard_normal(n), rng
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (5, 2), (40, 6)])
-def test_posterior_equals_scikit_learns(kernel, n, d):
+def test_posterior_equals_scikit_learn(kernel, n, d):
     X, z, rng = data(n, d)
     lengthscales, signal, noise = rng.uniform(0.2, 2, d), 1.7, 0.03
     process = core.GaussianProcess(
         X, z, np.log([*lengthscales, signal, noise]), np.zeros(d, dtype=bool), kernel=kernel
     )
-    noise += core._JITTER
+    noise += GP_JITTER
     reference = GaussianProcessRegressor(
-        ConstantKernel(signal) * REFERENCE[kernel](lengthscales) + WhiteKernel(noise), optimizer=None, alpha=0
+        ConstantKernel(signal) * REFERENCE[kernel](lengthscales) + WhiteKernel(noise),
+        optimizer=None,
+        alpha=0,
     ).fit(X, z)
     points = rng.random((50, d))
     mean, std = process.predict(points)
@@ -51,9 +63,9 @@ def test_posterior_equals_scikit_learns(kernel, n, d):
     assert evidence == pytest.approx(reference.log_marginal_likelihood_value_, abs=1e-8)
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_categories_are_corners_of_a_simplex(kernel):
-    """[x != x'] / l² is the squared distance of one-hot vectors scaled by l √2: so says scikit-learn."""
+    """[x != x'] / l² is the squared distance of one-hot vectors scaled by l √2."""
     rng = np.random.default_rng(1)
     numeric, category = rng.random((25, 2)), rng.integers(0, 4, 25)
     z = rng.standard_normal(25)
@@ -75,17 +87,17 @@ def test_categories_are_corners_of_a_simplex(kernel):
     np.testing.assert_allclose(std, their_std, atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 def test_gradients_equal_finite_differences(kernel):
     X, z, rng = data(12, 3)
     X[5] = X[6]  # equal inputs: the root of the distance has no derivative there
     categorical = np.array([False, False, True])
     X[:, 2] = np.round(X[:, 2])
-    squares = core.differences(torch.tensor(X), torch.tensor(X), categorical)
+    squares = torch_kernels.squared_differences(torch.tensor(X), torch.tensor(X), categorical)
     priors = default_priors(3)
 
     def loss(h):
-        return core.negative_log_posterior(
+        return negative_log_posterior(
             torch.as_tensor(h, dtype=torch.float64), squares, torch.tensor(z), kernel, priors
         )
 
@@ -96,44 +108,46 @@ def test_gradients_equal_finite_differences(kernel):
     np.testing.assert_allclose(gradient.numpy(), [float(g) for g in numeric], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
-def test_gradient_in_closed_form_equals_the_automatic_one(kernel):
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
+def test_closed_form_gradient_equals_autograd(kernel):
     X, z, rng = data(12, 3)
     X[5] = X[6]
     X[:, 2] = np.round(X[:, 2])
-    squares = core.differences(torch.tensor(X), torch.tensor(X), np.array([False, False, True]))
+    squares = torch_kernels.squared_differences(
+        torch.tensor(X), torch.tensor(X), np.array([False, False, True])
+    )
     priors, h = default_priors(3), rng.normal(-0.5, 0.3, 5)
     h_t = torch.tensor(h, requires_grad=True)
-    loss = core.negative_log_posterior(h_t, squares, torch.tensor(z), kernel, priors)
+    loss = negative_log_posterior(h_t, squares, torch.tensor(z), kernel, priors)
     (expected,) = torch.autograd.grad(loss, h_t)
-    value, gradient = core.value_and_gradient(h, squares.numpy(), z, kernel, priors, core._JITTER)
+    value, gradient = core.value_and_gradient(h, squares.numpy(), z, kernel, priors, GP_JITTER)
     assert value == pytest.approx(float(loss.detach()), rel=1e-10)
     np.testing.assert_allclose(gradient, expected.numpy(), rtol=1e-8, atol=1e-10)
 
 
-def test_a_matrix_without_a_cholesky_factor_has_no_value():
+def test_value_and_gradient_is_none_without_cholesky_factor():
     X, z, _ = data(4, 2)
     X[1], squares = X[0], np.zeros((4, 4, 2))
     h = np.array([0.0, 0.0, 0.0, -60.0])
     assert core.value_and_gradient(h, squares, z, "se", default_priors(2), 0.0) is None
 
 
-def test_fit_ends_in_a_maximum():
+def test_fit_hyperparameters_finds_maximum():
     X, z, rng = data(30, 2)
     categorical, priors = np.zeros(2, dtype=bool), default_priors(2)
     h = core.fit_hyperparameters(X, z, categorical, kernel="matern52", priors=priors)
-    squares = core.differences(torch.tensor(X), torch.tensor(X), categorical)
+    squares = torch_kernels.squared_differences(torch.tensor(X), torch.tensor(X), categorical)
 
     def loss(h):
         return float(
-            core.negative_log_posterior(torch.tensor(h), squares, torch.tensor(z), "matern52", priors)
+            negative_log_posterior(torch.tensor(h), squares, torch.tensor(z), "matern52", priors)
         )
 
     assert loss(h) < loss(priors.medians(2))
     assert all(loss(h) <= loss(h + 0.05 * rng.standard_normal(4)) for _ in range(20))
 
 
-def test_fit_finds_out_which_column_matters():
+def test_fit_hyperparameters_finds_relevant_column():
     rng = np.random.default_rng(0)
     X = rng.random((40, 2))
     h = core.fit_hyperparameters(
@@ -142,17 +156,17 @@ def test_fit_finds_out_which_column_matters():
     assert h[0] < h[1] - 0.5
 
 
-def test_fit_degrades_with_a_warning(monkeypatch):
+def test_failed_fit_returns_medians_and_warns(monkeypatch):
     monkeypatch.setattr(core, "value_and_gradient", lambda *args: None)
     X, z, _ = data(5, 2)
-    with pytest.warns(UserWarning, match="default hyperparameters"):
+    with pytest.warns(SurrogateWarning, match="default hyperparameters"):
         h = core.fit_hyperparameters(
             X, z, np.zeros(2, dtype=bool), kernel="matern52", priors=default_priors(2)
         )
     np.testing.assert_array_equal(h, default_priors(2).medians(2))
 
 
-def test_shift_and_scale_turn_predictions_back_into_scores():
+def test_shift_and_scale_map_predictions_to_scores():
     X, z, rng = data(12, 3)
     h, categorical, points = rng.normal(-0.5, 0.2, 5), np.zeros(3, dtype=bool), rng.random((10, 3))
     mean, std = core.GaussianProcess(X, z, h, categorical).predict(points)
@@ -160,7 +174,7 @@ def test_shift_and_scale_turn_predictions_back_into_scores():
     np.testing.assert_allclose(moved, [3 + 2 * mean, 2 * std])
 
 
-def test_draws_have_the_predicted_moments():
+def test_samples_have_predicted_moments():
     X, z, rng = data(8, 2)
     process = core.GaussianProcess(X, z, np.log([0.4, 0.4, 1.0, 1e-3]), np.zeros(2, dtype=bool))
     points = rng.random((6, 2))
@@ -171,7 +185,7 @@ def test_draws_have_the_predicted_moments():
     np.testing.assert_allclose(draws.std(axis=0), std, atol=0.03)
 
 
-def test_no_trials_is_the_prior():
+def test_gp_without_trials_is_prior():
     process = core.GaussianProcess(
         np.empty((0, 2)), np.empty(0), np.log([0.5, 0.5, 4.0, 0.1]), np.zeros(2, dtype=bool)
     )
@@ -180,18 +194,20 @@ def test_no_trials_is_the_prior():
     np.testing.assert_allclose(std, 2.0)
 
 
-def test_threads_are_given_back():
+def test_fit_restores_number_of_threads():
     before = torch.get_num_threads()
     X, z, _ = data(5, 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        core.fit_hyperparameters(X, z, np.zeros(2, dtype=bool), kernel="se", priors=default_priors(2))
+        core.fit_hyperparameters(
+            X, z, np.zeros(2, dtype=bool), kernel="se", priors=default_priors(2)
+        )
     assert torch.get_num_threads() == before
 
 
 @pytest.mark.parametrize("one", [torch_context, lambda: single_threaded])
-def test_threads_are_given_back_when_the_last_one_leaves(one):
-    """Searches in several threads, as under joblib's threading backend, overlap in no order."""
+def test_nested_contexts_restore_threads_at_last_exit(one):
+    """Searches in several threads, as with joblib's threading backend, overlap in any order."""
 
     def blas():
         return sorted(
@@ -213,12 +229,12 @@ def test_threads_are_given_back_when_the_last_one_leaves(one):
     torch.set_num_threads(1)
 
 
-def test_each_thread_has_one_and_gets_its_own_back():
-    """With OpenMP, how many threads torch has is a setting of each thread."""
+def test_single_threaded_is_set_per_thread():
+    """With OpenMP, torch's number of threads is a setting of each thread."""
     seen, first_in, second_in, first_out = {}, *(threading.Event() for _ in range(3))
 
     def use(n):
-        torch.get_num_threads()  # the first time that a thread asks, it has what was last set anywhere
+        torch.get_num_threads()  # the first call of a thread returns the last global value
         torch.set_num_threads(n)
 
     def first():
@@ -245,18 +261,27 @@ def test_each_thread_has_one_and_gets_its_own_back():
         thread.start()
     for thread in threads:
         thread.join()
-    assert seen == {"first after": 2, "second inside": 1, "second still inside": 1, "second after": 3}
+    assert seen == {
+        "first after": 2,
+        "second inside": 1,
+        "second still inside": 1,
+        "second after": 3,
+    }
 
 
-@pytest.mark.parametrize("kernel", sorted(core.KERNELS))
+@pytest.mark.parametrize("kernel", sorted(KERNELS))
 @pytest.mark.parametrize("categorical", [[False] * 3, [True, False, False], [True] * 3])
-def test_the_kernel_without_gradients_is_the_one_with_them(kernel, categorical):
+def test_numpy_and_torch_kernels_agree(kernel, categorical):
     rng, categorical = np.random.default_rng(0), np.array(categorical)
     A, B, lengths = (
         rng.integers(0, 4, (20, 3)) / 4,
         rng.integers(0, 4, (30, 3)) / 4,
         np.array([0.05, 0.3, 2.0]),
     )
-    squares = core.scaled_distances(*map(torch.from_numpy, (A, B, lengths**-2.0)), categorical)
-    expected = core.KERNELS[kernel](squares).numpy()
-    np.testing.assert_allclose(kernel_matrix(A, B, lengths, categorical, kernel), expected, atol=1e-9)
+    squares = torch_kernels.scaled_distances(
+        *map(torch.from_numpy, (A, B, lengths**-2.0)), categorical
+    )
+    expected = torch_kernels.TORCH_KERNELS[kernel](squares).numpy()
+    np.testing.assert_allclose(
+        kernel_matrix(A, B, lengths, categorical, kernel), expected, atol=1e-9
+    )

@@ -1,4 +1,4 @@
-"""dist-gp, dist-blr and their configurations: mathematics, transfer, odd pasts, state."""
+"""dist-gp, dist-blr and their variants: formulas, transfer, unusual past tasks, state."""
 
 import pickle
 from dataclasses import replace
@@ -12,9 +12,9 @@ from sklearn.base import clone
 from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.encoders import DistributionEncoder, ManualEncoder, PairEncoder, TaskIndex
 from sktransfer.surrogates import DistBLR, DistGP, EncodedTask, make_surrogate
-from sktransfer.surrogates._core.conditioning import Conditioned
-from sktransfer.surrogates._core.past_trials import Level, Past
-from tests.surrogates.alike import assert_same_belief, assert_same_state
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.past_trials import Level, PastTrials
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 
 NAMES = ["dist-gp", "dist-blr", "manual-gp", "manual-blr", "multi-gp", "multi-blr"]
 SPACE = {"a": uniform(0, 1), "b": uniform(0, 1)}
@@ -22,7 +22,7 @@ NUMBERS = np.array([False, False])
 
 
 def data(noise, seed=0, n=80, keep="sketch"):
-    """Data whose noise is what tells one task from another."""
+    """Data sets that differ in their noise."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 3))
     return profile(X, (X[:, 0] + noise * rng.standard_normal(n) > 0).astype(int), keep=keep)
@@ -30,7 +30,9 @@ def data(noise, seed=0, n=80, keep="sketch"):
 
 def score(theta, noise):
     """The best setting moves with the noise of the data."""
-    return 1 - np.abs(theta[..., 0] - (0.2 if noise < 1 else 0.8)) - 0.3 * (theta[..., 1] - 0.5) ** 2
+    return (
+        1 - np.abs(theta[..., 0] - (0.2 if noise < 1 else 0.8)) - 0.3 * (theta[..., 1] - 0.5) ** 2
+    )
 
 
 def past_tasks(n=8, trials=15, sign=1.0, shuffled=False, keep="sketch"):
@@ -41,7 +43,9 @@ def past_tasks(n=8, trials=15, sign=1.0, shuffled=False, keep="sketch"):
         theta = rng.random((trials, 2))
         z = sign * score(theta, noise)
         z = rng.permutation(z) if shuffled else z
-        tasks.append(EncodedTask(theta, 10 * seed + z, NUMBERS, data(noise, seed, keep=keep), f"t{seed}"))
+        tasks.append(
+            EncodedTask(theta, 10 * seed + z, NUMBERS, data(noise, seed, keep=keep), f"t{seed}")
+        )
     return tasks
 
 
@@ -51,7 +55,7 @@ def target(noise=0.1, trials=0, seed=50):
 
 
 def quick(name, steps=60):
-    """Networks need more steps than kernels, and theirs are cheaper."""
+    """Networks need more steps than kernels, but these are cheaper."""
     return make_surrogate(name).set_params(steps=3 * steps if name.endswith("blr") else steps)
 
 
@@ -59,10 +63,10 @@ def quick(name, steps=60):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_gradients_against_finite_differences(name):
+def test_joint_gradients_equal_finite_differences(name):
     surrogate = quick(name, steps=2).fit(past_tasks(4, 6))
     past, encoder = surrogate.past_, surrogate.encoder_
-    inputs = [encoder.read(surrogate._key(i, data([0.1, 5.0][i % 2], i))) for i in range(4)]
+    inputs = surrogate._read(past_tasks(4, 6))
 
     def value():
         theta, z = torch.tensor(past.theta), torch.tensor(past.z)
@@ -80,10 +84,12 @@ def test_gradients_against_finite_differences(name):
             weight[place] -= 2 * step
             low = float(value())
             weight[place] += step
-        assert float(gradient[place]) == pytest.approx((high - low) / (2 * step), rel=1e-3, abs=1e-4)
+        assert float(gradient[place]) == pytest.approx(
+            (high - low) / (2 * step), rel=1e-3, abs=1e-4
+        )
 
 
-def test_dist_gp_is_the_gaussian_process_of_its_covariance():
+def test_dist_gp_prior_matches_formula():
     surrogate = quick("manual-gp").fit(past_tasks(4, 8))
     past, own = surrogate.past_, {k: v.detach().numpy() for k, v in surrogate.trained_.items()}
     psi = surrogate._target_psi(target())
@@ -97,8 +103,10 @@ def test_dist_gp_is_the_gaussian_process_of_its_covariance():
         return np.exp(own["signal"]) * matern(theta, theta2, np.exp(own["theta"])) * between
 
     theta = np.random.default_rng(1).random((5, 2))
-    P, T = surrogate.psi_[past.owner], np.repeat(psi[None], 5, axis=0)
-    K = covariance(past.theta, P, past.theta, P) + (np.exp(own["noise"]) + 1e-6) * np.eye(len(past.z))
+    P, T = surrogate.learned_["psi"][past.owner], np.repeat(psi[None], 5, axis=0)
+    K = covariance(past.theta, P, past.theta, P) + (np.exp(own["noise"]) + 1e-6) * np.eye(
+        len(past.z)
+    )
     k = covariance(theta, T, past.theta, P)
     mean = own["mean"] + k @ np.linalg.solve(K, past.z - own["mean"])
     joint = covariance(theta, T, theta, T) - k @ np.linalg.solve(K, k.T)
@@ -108,13 +116,17 @@ def test_dist_gp_is_the_gaussian_process_of_its_covariance():
     np.testing.assert_allclose(variance, np.diag(joint), atol=1e-8)
 
 
-def test_dist_blr_is_bayesian_linear_regression_on_its_features():
+def test_dist_blr_prior_matches_formula():
     surrogate = quick("manual-blr").fit(past_tasks(4, 8))
     past, psi = surrogate.past_, surrogate._target_psi(target())
     theta = np.random.default_rng(1).random((5, 2))
     with torch.no_grad():
-        Y = surrogate._features(torch.tensor(past.theta), torch.tensor(surrogate.psi_[past.owner])).numpy()
-        V = surrogate._features(torch.tensor(theta), torch.tensor(np.repeat(psi[None], 5, axis=0))).numpy()
+        Y = surrogate._features(
+            torch.tensor(past.theta), torch.tensor(surrogate.learned_["psi"][past.owner])
+        ).numpy()
+        V = surrogate._features(
+            torch.tensor(theta), torch.tensor(np.repeat(psi[None], 5, axis=0))
+        ).numpy()
     noise, alpha = (float(torch.exp(surrogate.trained_[name])) for name in ("noise", "alpha"))
     K = alpha * Y @ Y.T + noise * np.eye(len(Y))
     mean = alpha * V @ Y.T @ np.linalg.solve(K, past.z)
@@ -123,7 +135,12 @@ def test_dist_blr_is_bayesian_linear_regression_on_its_features():
     np.testing.assert_allclose(found, mean, atol=1e-7)
     np.testing.assert_allclose(between, joint, atol=1e-7)
     np.testing.assert_allclose(variance, np.diag(joint), atol=1e-7)
-    everything = torch.tensor(past.theta), torch.tensor(past.z), past.owner, torch.tensor(surrogate.psi_)
+    everything = (
+        torch.tensor(past.theta),
+        torch.tensor(past.z),
+        past.owner,
+        torch.tensor(surrogate.learned_["psi"]),
+    )
     direct = 0.5 * past.z @ np.linalg.solve(K, past.z) + 0.5 * np.linalg.slogdet(K)[1]
     assert float(surrogate._loss(*everything)) == pytest.approx(direct, rel=1e-9)
 
@@ -138,27 +155,33 @@ class Known:
         return np.sin(3 * theta[:, 0]), np.ones(len(theta)), np.exp(-2 * apart)
 
 
-def test_predictions_do_not_depend_on_how_many_there_are_at_once():
+def test_predictions_do_not_depend_on_block_size():
     rng = np.random.default_rng(0)
-    found = Conditioned(Known(), rng.random((3, 2)), rng.random(3), Level(0.0, 1.0, 0.0, 1.0))
+    found = ConditionedPosterior(
+        Known(), rng.random((3, 2)), rng.random(3), Level(0.0, 1.0, 0.0, 1.0)
+    )
     theta = rng.random((600, 2))
-    np.testing.assert_allclose(found.predict(theta), np.hstack([found.predict(row[None]) for row in theta]))
+    np.testing.assert_allclose(
+        found.predict(theta), np.hstack([found.predict(row[None]) for row in theta])
+    )
     assert [part.shape for part in found.predict(theta[:0])] == [(0,), (0,)]
 
 
-def test_conditioning_finds_shift_and_scale_of_the_target():
+def test_conditioning_finds_shift_and_scale():
     rng = np.random.default_rng(0)
     theta = rng.random((30, 2))
     y = 70 + 5 * (np.sin(3 * theta[:, 0]) + 0.1 * rng.standard_normal(30))
-    found = Conditioned(Known(), theta, y, Level(0.0, 100.0, 0.0, 1.0))
+    found = ConditionedPosterior(Known(), theta, y, Level(0.0, 100.0, 0.0, 1.0))
     mean, std = found.predict(theta)
     assert np.abs(mean - y).max() < 5
     assert 0 < std.max() < 20
     assert found.level_std < 100
 
 
-def test_without_trials_the_belief_is_the_past_at_the_level_of_the_past():
-    found = Conditioned(Known(), np.empty((0, 2)), np.empty(0), Level(10.0, 2.0, np.log(3.0), 0.5))
+def test_conditioning_without_trials_is_prior_at_past_level():
+    found = ConditionedPosterior(
+        Known(), np.empty((0, 2)), np.empty(0), Level(10.0, 2.0, np.log(3.0), 0.5)
+    )
     theta = np.array([[0.5, 0.5]])
     mean, std = found.predict(theta)
     assert mean[0] == pytest.approx(10 + 3 * np.sin(1.5))
@@ -167,27 +190,33 @@ def test_without_trials_the_belief_is_the_past_at_the_level_of_the_past():
     assert found.sample(theta, 7, np.random.default_rng(0)).shape == (7, 1)
 
 
-def test_one_past_task_with_absurd_scores_does_not_decide_where_a_new_one_is_expected():
+def test_level_is_robust_to_absurd_past_task():
     rng = np.random.default_rng(0)
     theta, number = rng.random((8, 1)), np.array([False])
-    tasks = [EncodedTask(theta, 0.5 + 0.01 * n + 0.1 * theta[:, 0], number, id=f"{n}") for n in range(6)]
+    tasks = [
+        EncodedTask(theta, 0.5 + 0.01 * n + 0.1 * theta[:, 0], number, id=f"{n}") for n in range(6)
+    ]
     absurd = EncodedTask(theta, -400 - 100 * theta[:, 0], number, id="absurd")
-    found = Past.of([*tasks, absurd], "standardize").level(np.ones(7), np.ones(7, dtype=bool), np.empty(0))
+    found = PastTrials.from_tasks([*tasks, absurd], "standardize").level(
+        np.ones(7), np.ones(7, dtype=bool), np.empty(0)
+    )
     assert found.shift == pytest.approx(0.58, abs=0.1)
     assert found.shift_std < 1
     assert found.log_scale_std > 0.6  # a much larger scale has been seen
 
 
-def test_the_level_of_one_similar_task_is_not_taken_for_certain():
+def test_level_of_one_similar_task_stays_uncertain():
     theta, number = np.random.default_rng(0).random((8, 1)), np.array([False])
     tasks = [EncodedTask(theta, 10 * n + theta[:, 0], number, id=f"{n}") for n in range(8)]
-    alike = np.eye(8)[3]
-    found = Past.of(tasks, "standardize").level(alike, np.ones(8, dtype=bool), np.empty(0))
+    similarity = np.eye(8)[3]
+    found = PastTrials.from_tasks(tasks, "standardize").level(
+        similarity, np.ones(8, dtype=bool), np.empty(0)
+    )
     assert found.shift == pytest.approx(30.5, abs=1)
     assert found.shift_std > 1  # the others are tens apart
 
 
-def test_draws_agree_with_predictions():
+def test_samples_agree_with_predictions():
     posterior = quick("manual-gp").fit(past_tasks()).posterior(target(trials=5))
     theta = np.random.default_rng(3).random((4, 2))
     mean, std = posterior.predict(theta)
@@ -200,7 +229,9 @@ def test_draws_agree_with_predictions():
 
 
 def search(surrogate, tasks, noise, n, seed=0):
-    optimizer = TransferOptimizer(SPACE, surrogate=surrogate, profile=data(noise, 77), random_state=seed)
+    optimizer = TransferOptimizer(
+        SPACE, surrogate=surrogate, profile=data(noise, 77), random_state=seed
+    )
     optimizer.surrogate.fit(tasks)
     optimizer.is_fitted = True
     best = []
@@ -212,7 +243,7 @@ def search(surrogate, tasks, noise, n, seed=0):
 
 
 @pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp", "manual-blr"])
-def test_the_first_trial_fits_the_data_at_hand(name):
+def test_first_trial_depends_on_data(name):
     for noise in (0.1, 5.0):
         best = search(quick(name, 100), past_tasks(), noise, 1)
         assert best[0] > 0.75, noise  # at the other kind's best setting it is 0.4
@@ -223,24 +254,26 @@ CASES = [(0.1, 0), (5.0, 1), (0.1, 2)]  # noise of the data, seed
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_a_helpful_archive_beats_an_empty_one(name):
-    helped = np.mean([search(quick(name), past_tasks(), noise, 5, seed) for noise, seed in CASES], 0)
-    alone = np.mean([search(quick(name), [], noise, 5, seed) for noise, seed in CASES], 0)
-    assert helped.mean() > alone.mean()
-    if not name.startswith("multi"):  # which knows nothing of a task before its first trial
-        assert helped[0] > alone[0] + 0.1
+def test_helpful_past_beats_no_past(name):
+    helped = np.mean(
+        [search(quick(name), past_tasks(), noise, 5, seed) for noise, seed in CASES], 0
+    )
+    without = np.mean([search(quick(name), [], noise, 5, seed) for noise, seed in CASES], 0)
+    assert helped.mean() > without.mean()
+    if not name.startswith("multi"):  # which cannot compare a task before its first trial
+        assert helped[0] > without[0] + 0.1
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", [{"sign": -1.0}, {"shuffled": True}])
-def test_a_misleading_archive_is_overcome(name, how):
+def test_misleading_past_is_overcome(name, how):
     misled = search(quick(name), past_tasks(**how), 0.1, 25)
     assert misled[-1] > 0.97
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_results_and_direction_count(name):
+def test_predictions_depend_on_direction_of_scores(name):
     theta = np.random.default_rng(1).random((200, 2))
 
     def favorite(tasks):
@@ -252,7 +285,7 @@ def test_results_and_direction_count(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_similar_tasks_are_more_similar(name):
+def test_similarity_is_larger_for_similar_data(name):
     surrogate = quick(name, 150).fit(past_tasks())
     similarity = surrogate.similarity(target(0.1, trials=6))
     assert similarity.shape == (8,)
@@ -261,20 +294,33 @@ def test_similar_tasks_are_more_similar(name):
     assert len(surrogate.similarity_basis(target())) == 8
 
 
-def test_multi_waits_for_a_trial_and_the_others_do_not():
+def test_only_task_index_needs_initial_trial():
     tasks = past_tasks()
-    assert [quick(name, 2).fit(tasks).n_initial_ for name in NAMES] == [0, 0, 0, 0, 1, 1]
-    assert all(quick(name, 2).fit([]).n_initial_ == 4 for name in NAMES)
+    assert [quick(name, 2).fit(tasks).hints(target()).n_initial for name in NAMES] == [
+        0,
+        0,
+        0,
+        0,
+        1,
+        1,
+    ]
+    assert all(quick(name, 2).fit([]).hints(target()).n_initial == 4 for name in NAMES)
 
 
-def test_the_first_choice_of_blr_is_among_the_best_of_the_past():
-    tasks = [Task.from_trials(SPACE, [({"a": 0.25, "b": 0.5}, 1.0), ({"a": 0.9, "b": 0.1}, 0.0)])] * 2
-    optimizer = TransferOptimizer(SPACE, tasks, surrogate=DistBLR(steps=5, n_settings=1), random_state=0)
+def test_dist_blr_first_trial_is_best_past_setting():
+    tasks = [
+        Task.from_trials(SPACE, [({"a": 0.25, "b": 0.5}, 1.0), ({"a": 0.9, "b": 0.1}, 0.0)])
+    ] * 2
+    optimizer = TransferOptimizer(
+        SPACE, tasks, surrogate=DistBLR(steps=5, n_settings=1), random_state=0
+    )
     assert optimizer.ask() == [{"a": 0.25, "b": 0.5}]
 
 
-def test_a_first_batch_spreads():
-    optimizer = TransferOptimizer(SPACE, profile=data(0.1, 77), surrogate=quick("dist-gp"), random_state=0)
+def test_first_batch_is_diverse():
+    optimizer = TransferOptimizer(
+        SPACE, profile=data(0.1, 77), surrogate=quick("dist-gp"), random_state=0
+    )
     optimizer.surrogate.fit(past_tasks())
     optimizer.is_fitted = True
     batch = np.array([[p["a"], p["b"]] for p in optimizer.ask(4)])
@@ -282,10 +328,11 @@ def test_a_first_batch_spreads():
     assert apart.min() > 0.02
 
 
-# -- odd pasts -------------------------------------------------------------------------------------
+# -- unusual past tasks
+# -------------------------------------------------------------------------------------
 
 
-def odd(z, prof=None, name="odd"):
+def unusual_task(z, prof=None, name="unusual"):
     theta = np.random.default_rng(len(z)).random((len(z), 2))
     return EncodedTask(theta, np.array(z, dtype=float), NUMBERS, prof, name)
 
@@ -295,54 +342,71 @@ def odd(z, prof=None, name="odd"):
 @pytest.mark.parametrize(
     "task",
     [
-        odd([0.5], data(0.1)),
-        odd([0.5, 0.5, 0.5], data(0.1)),
-        odd([np.nan, 0.5, np.nan], data(0.1)),
-        odd([np.nan, np.nan], data(0.1)),
-        odd([], data(0.1)),
-        odd([0.1, 0.2, 0.3], None),
-        odd([0.1, 0.2], profile(["text"] * 20, [0, 1] * 10)),
-        odd([1e9, -1e9, 0.0], profile(np.ones((20, 3)), np.zeros(20))),
+        unusual_task([0.5], data(0.1)),
+        unusual_task([0.5, 0.5, 0.5], data(0.1)),
+        unusual_task([np.nan, 0.5, np.nan], data(0.1)),
+        unusual_task([np.nan, np.nan], data(0.1)),
+        unusual_task([], data(0.1)),
+        unusual_task([0.1, 0.2, 0.3], None),
+        unusual_task([0.1, 0.2], profile(["text"] * 20, [0, 1] * 10)),
+        unusual_task([1e9, -1e9, 0.0], profile(np.ones((20, 3)), np.zeros(20))),
     ],
 )
-def test_odd_tasks_do_no_harm(name, with_others, task):
+def test_joint_surrogates_accept_unusual_past_tasks(name, with_others, task):
     surrogate = quick(name, 5).fit([task, *(past_tasks(3, 5) if with_others else [])])
-    for today in (target(), target(trials=2), odd([np.nan, 0.3], None), odd([0.5, 0.5], data(0.1))):
-        posterior = surrogate.posterior(today)
+    for observed in (
+        target(),
+        target(trials=2),
+        unusual_task([np.nan, 0.3], None),
+        unusual_task([0.5, 0.5], data(0.1)),
+    ):
+        posterior = surrogate.posterior(observed)
         if posterior is None:  # nothing to learn from yet: the optimizer fills the space
-            assert surrogate.n_initial_ == 4
+            assert surrogate.hints(target()).n_initial == 4
             continue
         mean, std = posterior.predict(np.random.default_rng(0).random((6, 2)))
         assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
-        assert np.isfinite(surrogate.similarity(today)).all()
+        assert np.isfinite(surrogate.similarity(observed)).all()
 
 
-def test_a_target_that_cannot_be_encoded_is_searched_alone():
+def test_target_without_vector_uses_plain_gp():
     surrogate = DistGP(DistributionEncoder(), steps=5).fit(past_tasks(4, 6, keep="sample"))
-    elsewhere = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, profile(np.eye(20), np.arange(20) % 2))
+    elsewhere = EncodedTask(
+        np.empty((0, 2)), np.empty(0), NUMBERS, profile(np.eye(20), np.arange(20) % 2)
+    )
     assert (surrogate.similarity(elsewhere) == 0).all()
     assert surrogate.posterior(elsewhere) is None
-    assert all("(of these data)" in words for words in surrogate.similarity_basis(elsewhere))
+    assert all("(target)" in words for words in surrogate.similarity_basis(elsewhere))
     seen = replace(elsewhere, theta=np.random.default_rng(0).random((5, 2)), z=np.arange(5.0))
     assert np.isfinite(surrogate.posterior(seen).predict(seen.theta)).all()
 
 
-def test_categories_are_not_amounts():
+def test_categories_are_not_treated_as_numbers():
     codes = np.array([[0.0], [0.5], [1.0]] * 6)
     tasks = [
-        EncodedTask(codes, np.tile([0.0, 1.0, 0.0], 6), np.array([True]), data(0.1, seed), f"t{seed}")
+        EncodedTask(
+            codes, np.tile([0.0, 1.0, 0.0], 6), np.array([True]), data(0.1, seed), f"t{seed}"
+        )
         for seed in range(3)
     ]
     empty = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([True]), data(0.1, 9))
     for name in ("dist-gp", "dist-blr"):
-        mean, _ = quick(name, 150).fit(tasks).posterior(empty).predict(np.array([[0.0], [0.5], [1.0]]))
+        mean, _ = (
+            quick(name, 150).fit(tasks).posterior(empty).predict(np.array([[0.0], [0.5], [1.0]]))
+        )
         assert mean.argmax() == 1
 
 
 @pytest.mark.parametrize(
-    "bad", [DistGP(scores="rank"), DistBLR(encoder="manual"), DistGP(kernel="linear"), DistGP(max_trials=0)]
+    "bad",
+    [
+        DistGP(scores="rank"),
+        DistBLR(encoder="manual"),
+        DistGP(kernel="linear"),
+        DistGP(max_trials=0),
+    ],
 )
-def test_bad_parameters_are_named(bad):
+def test_joint_surrogates_reject_invalid_parameters(bad):
     with pytest.raises(ValueError, match=r"scores|encoder|kernel|max_trials"):
         bad.fit([])
 
@@ -350,9 +414,9 @@ def test_bad_parameters_are_named(bad):
 # -- thinning --------------------------------------------------------------------------------------
 
 
-def test_thinning_keeps_the_best_and_spreads():
-    past = Past.of(past_tasks(2, 30), "standardize")
-    rank = past.spread_order(np.ones(2))
+def test_farthest_point_order_starts_with_best_and_spreads():
+    past = PastTrials.from_tasks(past_tasks(2, 30), "standardize")
+    rank = past.farthest_point_order(np.ones(2))
     for task in range(2):
         rows = np.flatnonzero(past.owner == task)
         assert sorted(rank[rows]) == list(range(30))
@@ -360,21 +424,21 @@ def test_thinning_keeps_the_best_and_spreads():
         chosen = past.theta[rows[rank[rows] < 8]]
         apart = np.sqrt(((chosen[:, None] - chosen[None]) ** 2).sum(-1)) + 9 * np.eye(8)
         assert apart.min() > 0.15  # eight random points of the square have a pair closer than that
-    first = past.spread_order(np.ones(2), 8)
+    first = past.farthest_point_order(np.ones(2), 8)
     np.testing.assert_array_equal(first[rank < 8], rank[rank < 8])
     assert set(first[rank >= 8]) == {60}
 
 
-def test_thinning_prefers_similar_tasks_and_changes_little():
+def test_representative_trials_prefer_similar_tasks():
     tasks = past_tasks(8, 40)
     exact = quick("manual-gp", 100).fit(tasks)
     thin = clone(exact).set_params(max_trials=100).fit(tasks)
-    alike = thin.similarity(target())
-    rows = thin._telling(alike)
+    similarity = thin.similarity(target())
+    rows = thin._conditioning_rows(similarity)
     assert len(rows) == 100
     assert thin.similarity_basis(target())[0].endswith(" of its 40 trials")
     counts = np.bincount(thin.past_.owner[rows], minlength=8)
-    assert counts[alike.argmax()] > counts[alike.argmin()]
+    assert counts[similarity.argmax()] > counts[similarity.argmin()]
     theta = np.random.default_rng(0).random((300, 2))
     full, part = (s.posterior(target()).predict(theta)[0] for s in (exact, thin))
     assert np.corrcoef(full, part)[0, 1] > 0.97
@@ -383,23 +447,27 @@ def test_thinning_prefers_similar_tasks_and_changes_little():
 # -- state -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("encoder", [PairEncoder(), PairEncoder(rows="sketch"), ManualEncoder(), TaskIndex()])
+@pytest.mark.parametrize(
+    "encoder", [PairEncoder(), PairEncoder(rows="sketch"), ManualEncoder(), TaskIndex()]
+)
 @pytest.mark.parametrize("kind", [DistGP, DistBLR])
-def test_state_round_trip(kind, encoder):
+def test_joint_state_round_trip(kind, encoder):
     fitted = kind(encoder, steps=5).fit(past_tasks(4, 6, keep="sample"))
     state = fitted.get_state()
     assert all(array.dtype.kind in "biufU" for array in state.values())
     back = kind(encoder, steps=5).set_state(pickle.loads(pickle.dumps(state)))
     assert_same_state(back.get_state(), state)
     points = np.random.default_rng(1).random((5, 2))
-    for today in (target(), target(trials=3)):
-        assert_same_belief(back.similarity(today), fitted.similarity(today))
-        assert_same_belief(back.posterior(today).predict(points), fitted.posterior(today).predict(points))
+    for observed in (target(), target(trials=3)):
+        assert_same_prediction(back.similarity(observed), fitted.similarity(observed))
+        assert_same_prediction(
+            back.posterior(observed).predict(points), fitted.posterior(observed).predict(points)
+        )
     assert back.task_ids == fitted.task_ids == ["t0", "t1", "t2", "t3"]
 
 
 @pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp"])
-def test_training_goes_on_from_an_earlier_model(name):
+def test_joint_training_continues_from_earlier_model(name):
     tasks = past_tasks(9)
     earlier = quick(name, 50).fit(tasks[:8])
     warm = quick(name, 0).fit(tasks, warm_from=earlier)
@@ -409,26 +477,26 @@ def test_training_goes_on_from_an_earlier_model(name):
     assert any(not torch.equal(cold.trained_[key], weight) for key, weight in warm.trained_.items())
 
 
-def test_the_same_seed_gives_the_same_model():
+def test_same_seed_gives_same_model():
     one, two = (quick("dist-gp").fit(past_tasks()).posterior(target()) for _ in range(2))
     theta = np.random.default_rng(0).random((5, 2))
-    assert_same_belief(one.predict(theta), two.predict(theta))
+    assert_same_prediction(one.predict(theta), two.predict(theta))
 
 
-def test_few_tasks_fill_a_batch_as_many_do():
+def test_few_tasks_fill_a_batch():
     for n, trials in ((3, 60), (30, 60)):
         surrogate = quick("manual-gp", 0).fit(past_tasks(n, trials))
         _, rows = surrogate._batch(list(range(n)), np.random.default_rng(0))
         assert len(rows) > 0.9 * surrogate.max_batch
 
 
-def test_weights_of_one_task_are_not_given_to_another():
+def test_task_index_does_not_continue_training():
     tasks = past_tasks(6)
     earlier = quick("multi-gp", 20).fit(tasks[:5])
     assert not quick("multi-gp", 0).fit(tasks[1:])._start_from(earlier)
 
 
-def test_a_shared_scale_that_is_not_shared_is_overcome():
+def test_wrong_assumption_of_shared_scale_is_overcome():
     far = target(trials=12)
     far = replace(far, z=500 + 40 * far.z)
     surrogate = DistGP(ManualEncoder(), scores="raw", steps=40).fit(past_tasks())

@@ -1,4 +1,4 @@
-"""Bayesian linear regression: both forms against each other and against the Gaussian they stand for."""
+"""Bayesian linear regression: both forms compared with each other and with the Gaussian."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import torch
 from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.linear_regression import (
     LinearRegression,
-    correlations,
+    feature_correlations,
     fit_precisions,
 )
 from sktransfer.surrogates._core.training import task_batches
@@ -23,7 +23,7 @@ def problem(n, d, seed=0):
 
 
 def brute_force(Phi, z, phi, alpha, beta):
-    """Minus the log likelihood (without its constant), mean and covariance at phi, from the big matrices."""
+    """Negative log likelihood up to a constant, mean and covariance at phi, computed directly."""
     Phi, z, phi, alpha, beta = (np.asarray(each) for each in (Phi, z, phi, alpha, beta))
     K = Phi @ Phi.T / alpha + np.eye(len(z)) / beta
     k = phi @ Phi.T / alpha
@@ -33,7 +33,7 @@ def brute_force(Phi, z, phi, alpha, beta):
 
 @pytest.mark.parametrize(("n", "d"), SIZES)
 @pytest.mark.parametrize("dual", [True, False, None])
-def test_each_form_is_the_gaussian(n, d, dual):
+def test_both_forms_equal_gaussian(n, d, dual):
     Phi, z, phi, alpha, beta = problem(n, d)
     loss, mean, covariance = brute_force(Phi, z, phi, alpha, beta)
     regression = LinearRegression(Phi, z, alpha, beta, dual=dual)
@@ -45,7 +45,7 @@ def test_each_form_is_the_gaussian(n, d, dual):
 
 
 @pytest.mark.parametrize("dual", [True, False])
-def test_padding_changes_nothing(dual):
+def test_padding_has_no_effect(dual):
     """A stack of tasks of different lengths is each task by itself."""
     alphas, betas, longest = (
         tensor(np.array([0.5, 1.0, 2.0, 4.0])),
@@ -67,7 +67,7 @@ def test_padding_changes_nothing(dual):
         np.testing.assert_allclose(found[1], np.diag(covariance), atol=1e-8)
 
 
-def test_precisions_are_the_most_probable():
+def test_fit_precisions_finds_most_probable():
     rng = np.random.default_rng(0)
     Phi = rng.standard_normal((200, 5))
     z = Phi @ rng.standard_normal(5) * 0.5 + 0.1 * rng.standard_normal(200)
@@ -77,21 +77,23 @@ def test_precisions_are_the_most_probable():
 
     def loss(h):
         regression = LinearRegression(tensor(Phi), tensor(z), *torch.exp(tensor(h)))
-        return float(regression.loss() - alpha.log_density(tensor(h[0])) - beta.log_density(tensor(h[1])))
+        return float(
+            regression.loss() - alpha.log_density(tensor(h[0])) - beta.log_density(tensor(h[1]))
+        )
 
     best = loss(h)
     assert all(loss(h + move) > best for move in 0.2 * np.vstack([np.eye(2), -np.eye(2)]))
 
 
-def test_correlations_tell_tasks_apart():
+def test_feature_correlations_separate_tasks():
     Y = np.random.default_rng(0).standard_normal((3, 20, 4))
     Y[1] = Y[0]
-    same, other = correlations(tensor(Y))
+    same, other = feature_correlations(tensor(Y))
     assert float(same) == pytest.approx(1.0)
     assert 0 <= float(other) < 0.5
 
 
-def test_batches_of_tasks_hold_their_trials():
+def test_task_batches_hold_trials_of_their_tasks():
     owner = np.repeat(np.arange(5), [1, 4, 2, 9, 3])
     batches = task_batches(owner, 2, 4, np.random.default_rng(0))
     seen = []

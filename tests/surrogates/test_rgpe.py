@@ -1,4 +1,4 @@
-"""RGPE: its weights against a slow reading of their definition, and its sums against the processes' own."""
+"""RGPE: weights compared with a direct implementation of their definition."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import pytest
 from sktransfer.surrogates import GP, RGPE
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates.reference.rgpe import (
-    best_shares,
-    discordance,
-    left_out_loss,
-    without_each,
+    count_discordant_pairs,
+    leave_one_out_gps,
+    leave_one_out_loss,
+    ranking_weights,
 )
-from tests.surrogates.transferring import NUMBERS, past_tasks, target
+from tests.surrogates.synthetic_tasks import NUMBERS, past_tasks, target
 
 
 def slow_loss(f, z):
@@ -26,7 +26,7 @@ def slow_left_out_loss(draws, z, s):
 
 
 def slow_weights(losses):
-    """Line by line: drop what dilutes, count who is best, ties to the target or shared."""
+    """The definition: exclude bad tasks, count the best ones, ties to the target or shared."""
     target, weights = losses[-1], np.zeros(len(losses))
     stay = [i for i in range(len(losses) - 1) if np.median(losses[i]) <= np.percentile(target, 95)]
     for s in range(losses.shape[1]):
@@ -41,21 +41,26 @@ def slow_weights(losses):
 
 
 @pytest.mark.parametrize("n", [3, 6, 11])
-def test_weights_are_those_of_the_definition(n):
-    surrogate, today = RGPE(n_samples=40).fit([*past_tasks(4), *past_tasks(3, sign=-1.0)]), target(n)
-    today.z[1] = today.z[0]
-    own = surrogate.fallback_.posterior(today)
-    rng = np.random.default_rng(0)  # random_state of the surrogate: the same draws in the same order
+def test_rgpe_weights_match_definition(n):
+    surrogate, observed = (
+        RGPE(n_samples=40).fit([*past_tasks(4), *past_tasks(3, sign=-1.0)]),
+        target(n),
+    )
+    observed.z[1] = observed.z[0]
+    own = surrogate.fallback_.posterior(observed)
+    rng = np.random.default_rng(
+        0
+    )  # random_state of the surrogate: the same draws in the same order
     draws = surrogate._processes.sample(own.X, 40, rng)
-    left_out = without_each(own).sample(own.X, 40, rng)
+    left_out = leave_one_out_gps(own).sample(own.X, 40, rng)
     losses = [[slow_loss(f, own.z) for f in task] for task in draws]
     losses.append([slow_left_out_loss(left_out, own.z, s) for s in range(40)])
-    np.testing.assert_array_equal([discordance(f, own.z) for f in draws], losses[:-1])
-    np.testing.assert_array_equal(left_out_loss(left_out, own.z), losses[-1])
+    np.testing.assert_array_equal([count_discordant_pairs(f, own.z) for f in draws], losses[:-1])
+    np.testing.assert_array_equal(leave_one_out_loss(left_out, own.z), losses[-1])
     expected = slow_weights(np.array(losses))
-    _, weights = surrogate._weighed(own)
+    _, weights = surrogate._weighted_tasks(own)
     np.testing.assert_allclose(weights, expected, rtol=1e-12)
-    assert expected[:-1].max() > 0  # some past task has a say: the comparison is not of zeros
+    assert expected[:-1].max() > 0  # some past task is used, so the comparison is not of zeros
 
 
 @pytest.mark.parametrize(
@@ -63,18 +68,18 @@ def test_weights_are_those_of_the_definition(n):
     [
         ([[1, 1, 5, 5], [1, 3, 1, 5], [2, 0, 2, 9]], [0.25, 0.5, 0.25]),
         ([[2, 2], [2, 2], [2, 2]], [0, 0, 1]),  # ties go to the target
-        ([[9, 0, 9], [0, 9, 0], [8, 8, 8]], [0, 2 / 3, 1 / 3]),  # the first one dilutes
+        ([[9, 0, 9], [0, 9, 0], [8, 8, 8]], [0, 2 / 3, 1 / 3]),  # the first one is excluded
     ],
 )
-def test_shares_by_hand(losses, expected):
+def test_ranking_weights_match_hand_computed_example(losses, expected):
     losses = np.array(losses, dtype=float)
-    np.testing.assert_allclose(best_shares(losses), expected)
+    np.testing.assert_allclose(ranking_weights(losses), expected)
     np.testing.assert_allclose(slow_weights(losses), expected)
 
 
-def test_a_trial_is_left_out():
+def test_leave_one_out_gps_omit_one_trial_each():
     own = GP().fit([]).posterior(target(6))
-    mean, variance = without_each(own).moments(own.X)
+    mean, variance = leave_one_out_gps(own).moments(own.X)
     for j in range(6):
         rest = np.arange(6) != j
         process = GaussianProcess(own.X[rest], own.z[rest], own.h, NUMBERS)
@@ -83,13 +88,13 @@ def test_a_trial_is_left_out():
         np.testing.assert_allclose(variance[j], expected_std**2, atol=1e-7)
 
 
-def test_mean_and_variance_are_weighted_sums():
-    surrogate, today = RGPE().fit(past_tasks(4)), target(6)
-    own, points = surrogate.fallback_.posterior(today), np.random.default_rng(0).random((30, 2))
-    numbers, w = surrogate._weighed(own)
+def test_rgpe_mean_and_variance_are_weighted_sums():
+    surrogate, observed = RGPE().fit(past_tasks(4)), target(6)
+    own, points = surrogate.fallback_.posterior(observed), np.random.default_rng(0).random((30, 2))
+    numbers, w = surrogate._weighted_tasks(own)
     means, variances = surrogate._processes.take(numbers).moments(points)
     own_mean, own_std = own.predict(points)
-    mean, std = surrogate.posterior(today).predict(points)
+    mean, std = surrogate.posterior(observed).predict(points)
     assert len(set(w)) > 2
     expected = own.shift + own.scale * (w[:-1] @ means) + w[-1] * (own_mean - own.shift)
     np.testing.assert_allclose(mean, expected)
@@ -97,31 +102,32 @@ def test_mean_and_variance_are_weighted_sums():
     np.testing.assert_allclose(std**2, variance)
 
 
-def test_before_the_third_trial_all_past_tasks_are_equal():
+def test_rgpe_weights_are_equal_before_third_trial():
     surrogate = RGPE().fit([*past_tasks(3), *past_tasks(2, sign=-1.0)])
     for n in range(3):
         assert surrogate.similarity(target(n)).tolist() == [1] * 5
-    alike = surrogate.similarity(target(12))
-    assert alike[:3].max() > 0.2
-    assert alike[3:].max() < 0.05
+    similarity = surrogate.similarity(target(12))
+    assert similarity[:3].max() > 0.2
+    assert similarity[3:].max() < 0.05
 
 
-def test_of_a_long_search_the_last_trials_judge():
+def test_rgpe_ranks_last_trials_of_long_search():
     surrogate, own = RGPE(n_samples=16).fit(past_tasks(2)), GP().fit([]).posterior(target(70))
     last = GaussianProcess(own.X[-60:], own.z[-60:], own.h, NUMBERS)
     np.testing.assert_array_equal(
-        surrogate._weigh(surrogate._processes, own), surrogate._weigh(surrogate._processes, last)
+        surrogate._compute_weights(surrogate._processes, own),
+        surrogate._compute_weights(surrogate._processes, last),
     )
 
 
-def test_the_callers_arrays_stay_as_they_are():
-    tasks, today = past_tasks(3), target(5)
-    before = [task.z.copy() for task in [*tasks, today]]
-    RGPE().fit(tasks).posterior(today).predict(today.theta)
-    for task, z in zip([*tasks, today], before, strict=True):
+def test_rgpe_does_not_modify_arrays():
+    tasks, observed = past_tasks(3), target(5)
+    before = [task.z.copy() for task in [*tasks, observed]]
+    RGPE().fit(tasks).posterior(observed).predict(observed.theta)
+    for task, z in zip([*tasks, observed], before, strict=True):
         np.testing.assert_array_equal(task.z, z)
 
 
-def test_a_bad_number_of_samples_is_named():
+def test_rgpe_rejects_invalid_n_samples():
     with pytest.raises(ValueError, match="n_samples=0"):
         RGPE(n_samples=0).fit([])

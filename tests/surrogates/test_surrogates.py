@@ -1,4 +1,4 @@
-"""The surrogates' contract, and that warm start transfers."""
+"""The contract of surrogates, and the transfer of WarmStart."""
 
 import pickle
 
@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sktransfer import Task, TransferOptimizer
 from sktransfer.dataset import profile
 from sktransfer.surrogates import GP, REGISTRY, EncodedTask, Random, WarmStart, make_surrogate
-from tests.surrogates.alike import assert_same_belief, assert_same_state
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 
 CONTINUOUS = np.array([False, False])
 SPACE = {"a": uniform(0, 1), "b": uniform(0, 1)}
@@ -22,21 +22,21 @@ def encoded(n=0, seed=0, **facts):
     return EncodedTask(theta, -((theta - 0.3) ** 2).sum(axis=1), CONTINUOUS, **facts)
 
 
-def test_every_name_gives_a_surrogate():
+def test_make_surrogate_accepts_every_name():
     for name in REGISTRY:
         surrogate = make_surrogate(name).fit([])
         assert repr(clone(surrogate)) == repr(surrogate)
 
 
 @pytest.mark.parametrize("bad", ["gpp", "", 3, None])
-def test_an_unknown_name_lists_the_known_ones(bad):
+def test_unknown_name_error_lists_known_names(bad):
     with pytest.raises(ValueError) as caught:
         make_surrogate(bad)
     assert repr(bad) in str(caught.value)
     assert all(name in str(caught.value) for name in REGISTRY)
 
 
-def test_an_instance_is_copied():
+def test_make_surrogate_clones_instance():
     mine = GP(n_initial=7)
     made = make_surrogate(mine)
     assert made is not mine
@@ -57,7 +57,7 @@ def test_an_instance_is_copied():
         [0.5, 0.6, -np.inf],
     ],
 )
-def test_any_scores_give_a_finite_posterior(surrogate, z):
+def test_posterior_is_finite_for_any_scores(surrogate, z):
     theta = np.random.default_rng(0).random((len(z), 2))
     z = np.where(np.isfinite(z), z, np.nan) if z else np.empty(0)
     posterior = surrogate.fit([]).posterior(EncodedTask(theta, z, CONTINUOUS))
@@ -67,7 +67,7 @@ def test_any_scores_give_a_finite_posterior(surrogate, z):
     assert (std > 0).all()
 
 
-def test_failures_are_learned_from():
+def test_gp_predicts_low_scores_near_failures():
     theta = np.array([[0.1, 0.1], [0.15, 0.1], [0.9, 0.9], [0.5, 0.5]])
     z = np.array([np.nan, np.nan, 0.8, 0.6])
     mean, _ = (
@@ -79,7 +79,7 @@ def test_failures_are_learned_from():
     assert mean[0] < mean[1]
 
 
-def test_scale_and_shift_of_the_scores_do_not_matter():
+def test_gp_is_invariant_to_scale_and_shift():
     target = encoded(10)
     points = np.random.default_rng(1).random((5, 2))
     mean, std = GP().fit([]).posterior(target).predict(points)
@@ -95,18 +95,22 @@ def test_state_round_trip(surrogate):
     fitted = surrogate.fit([past])
     back = clone(surrogate).set_state(pickle.loads(pickle.dumps(fitted.get_state())))
     assert_same_state(back.get_state(), fitted.get_state())
-    assert back.proposals(target)[1] == fitted.proposals(target)[1]
-    np.testing.assert_array_equal(back.proposals(target)[0], fitted.proposals(target)[0])
+    assert back.hints(target).sources == fitted.hints(target).sources
+    np.testing.assert_array_equal(
+        back.hints(target).first_settings, fitted.hints(target).first_settings
+    )
     if fitted.posterior(target) is not None:
         points = np.random.default_rng(1).random((5, 2))
-        assert_same_belief(back.posterior(target).predict(points), fitted.posterior(target).predict(points))
+        assert_same_prediction(
+            back.posterior(target).predict(points), fitted.posterior(target).predict(points)
+        )
 
 
-def test_the_posterior_depends_on_the_data_alone():
+def test_gp_posterior_depends_on_data_only():
     gp, points = GP().fit([]), np.random.default_rng(1).random((5, 2))
     first = gp.posterior(encoded(9)).predict(points)
     gp.posterior(encoded(20, seed=5))
-    assert_same_belief(first, gp.posterior(encoded(9)).predict(points))
+    assert_same_prediction(first, gp.posterior(encoded(9)).predict(points))
 
 
 # -- warm start ------------------------------------------------------------------------------------
@@ -114,7 +118,10 @@ def test_the_posterior_depends_on_the_data_alone():
 
 def task_with_best_at(a, b, profile_of=None, name=""):
     rng = np.random.default_rng(0)
-    trials = [({"a": x, "b": y}, -((x - a) ** 2 + (y - b) ** 2)) for x, y in [*rng.random((30, 2)), (a, b)]]
+    trials = [
+        ({"a": x, "b": y}, -((x - a) ** 2 + (y - b) ** 2))
+        for x, y in [*rng.random((30, 2)), (a, b)]
+    ]
     return Task.from_trials(SPACE, trials, profile_of, id=name)
 
 
@@ -124,14 +131,16 @@ def data_like(n, noise, seed=0):
     return profile(X, (X[:, 0] + noise * rng.standard_normal(n) > 0).astype(int))
 
 
-def test_the_nearest_tasks_come_first():
+def test_warm_start_uses_nearest_tasks_first():
     tasks = [
         task_with_best_at(0.9, 0.9, data_like(2000, 20.0, 1), "far"),
         task_with_best_at(0.2, 0.2, data_like(100, 0.1, 2), "near"),
         task_with_best_at(0.5, 0.5, None, "unknown"),
     ]
-    today = data_like(110, 0.1, 3)
-    optimizer = TransferOptimizer(SPACE, tasks, profile=today, surrogate="warm-start", random_state=0)
+    observed = data_like(110, 0.1, 3)
+    optimizer = TransferOptimizer(
+        SPACE, tasks, profile=observed, surrogate="warm-start", random_state=0
+    )
     first = optimizer.propose(3)
     assert [p.origin for p in first] == ["task near", "task far", "task unknown"]
     assert first[0].params == pytest.approx({"a": 0.2, "b": 0.2})
@@ -139,40 +148,47 @@ def test_the_nearest_tasks_come_first():
     assert 1 >= near > far > unknown == 0
 
 
-def test_settings_take_turns_and_keep_their_distance():
+def test_warm_start_alternates_tasks_and_skips_near_settings():
     surrogate = WarmStart(n_tasks=2, n_settings=2, min_distance=0.1).fit(
         [
             EncodedTask(
-                np.array([[0.5, 0.5], [0.51, 0.5], [0.9, 0.9]]), np.array([3.0, 2, 1]), CONTINUOUS, id="x"
+                np.array([[0.5, 0.5], [0.51, 0.5], [0.9, 0.9]]),
+                np.array([3.0, 2, 1]),
+                CONTINUOUS,
+                id="x",
             ),
-            EncodedTask(np.array([[0.52, 0.5], [0.1, 0.1]]), np.array([2.0, 1]), CONTINUOUS, id="y"),
+            EncodedTask(
+                np.array([[0.52, 0.5], [0.1, 0.1]]), np.array([2.0, 1]), CONTINUOUS, id="y"
+            ),
         ]
     )
-    theta, sources = surrogate.proposals(encoded())
-    assert theta.tolist() == [[0.5, 0.5], [0.1, 0.1], [0.9, 0.9]]
-    assert sources == ["x", "y", "x"]
+    hints = surrogate.hints(encoded())
+    assert hints.first_settings.tolist() == [[0.5, 0.5], [0.1, 0.1], [0.9, 0.9]]
+    assert hints.sources == ("x", "y", "x")
 
 
-def test_tasks_with_nothing_to_give_do_not_stand_in_the_way():
+def test_warm_start_skips_tasks_without_trials():
     empty = [
         EncodedTask(np.empty((0, 2)), np.empty(0), CONTINUOUS, data_like(100, 0.1, i), f"e{i}")
         for i in range(3)
     ]
-    good = EncodedTask(np.array([[0.3, 0.3]]), np.array([1.0]), CONTINUOUS, data_like(2000, 20.0, 9), "good")
+    good = EncodedTask(
+        np.array([[0.3, 0.3]]), np.array([1.0]), CONTINUOUS, data_like(2000, 20.0, 9), "good"
+    )
     target = EncodedTask(np.empty((0, 2)), np.empty(0), CONTINUOUS, data_like(100, 0.1, 5))
-    assert WarmStart().fit([*empty, good]).proposals(target)[1] == ["good"]
+    assert WarmStart().fit([*empty, good]).hints(target).sources == ("good",)
 
 
 @pytest.mark.parametrize("surrogate", [GP(kernel="rbf"), WarmStart(kernel="rbf")])
-def test_an_unknown_kernel_is_named(surrogate):
+def test_unknown_kernel_is_rejected(surrogate):
     with pytest.raises(ValueError, match=r"kernel='rbf'.*matern52"):
         surrogate.fit([])
 
 
-def test_a_category_we_do_not_have_is_no_setting():
+def test_warm_start_skips_unknown_categories():
     task = EncodedTask(np.array([[-1.0], [0.25]]), np.array([2.0, 1.0]), np.array([True]), id="x")
     target = EncodedTask(np.empty((0, 1)), np.empty(0), np.array([True]))
-    assert WarmStart().fit([task]).proposals(target)[0].tolist() == [[0.25]]
+    assert WarmStart().fit([task]).hints(target).first_settings.tolist() == [[0.25]]
 
 
 def regret_after(n, tasks, seed, sign=1):
@@ -193,23 +209,24 @@ HELPFUL = [task_with_best_at(0.78, 0.72, name="helpful")]
 MISLEADING = [task_with_best_at(x, 0.1, name=f"misleading {x}") for x in (0.0, 0.1, 0.2)]
 
 
-def test_a_helpful_archive_beats_an_empty_one():
+def test_helpful_archive_beats_empty_one():
     for n in (1, 3):
         assert mean_regret(n, HELPFUL) < 0.2 * mean_regret(n, [])
 
 
-def test_a_misleading_archive_does_no_lasting_harm():
+def test_misleading_archive_does_no_lasting_harm():
     assert mean_regret(3, MISLEADING) > mean_regret(3, [])
     assert mean_regret(25, MISLEADING) < 0.01
 
 
-def test_results_and_their_direction_count():
+def test_search_depends_on_direction_of_scores():
     assert mean_regret(15, []) < 0.005
     assert mean_regret(15, [], sign=-1) > 10 * mean_regret(15, [])
 
 
-def test_the_direction_of_past_scores_counts():
+def test_warm_start_depends_on_direction_of_past_scores():
     turned = [
-        Task.from_trials(SPACE, [(t.params, -t.score) for t in task.trials], id="turned") for task in HELPFUL
+        Task.from_trials(SPACE, [(t.params, -t.score) for t in task.trials], id="turned")
+        for task in HELPFUL
     ]
     assert mean_regret(3, turned) > 5 * mean_regret(3, HELPFUL)

@@ -1,4 +1,4 @@
-"""`TaskPrior`: past tasks as draws from a prior; its covariance, its weights, what it learns, its guard."""
+"""TaskPrior: formulas, weights, hyperparameters, exclusion of past tasks, guard."""
 
 from dataclasses import replace
 
@@ -10,11 +10,15 @@ from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.model_selection._proposers import format_transfer_summary
 from sktransfer.surrogates import EncodedTask, TaskPrior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
-from sktransfer.surrogates._core.leave_one_out import UNTRIED, deviations, kernel_weights
-from sktransfer.surrogates._core.model_averaging import Guarded
+from sktransfer.surrogates._core.leave_one_out import (
+    DEFAULT_HYPERPARAMETERS,
+    kernel_weights,
+    weighted_deviations,
+)
+from sktransfer.surrogates._core.model_averaging import AveragedPosterior
 from sktransfer.surrogates.task_prior import _Prior
-from tests.surrogates.alike import assert_same_belief, assert_same_state
-from tests.surrogates.transferring import SPACE
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+from tests.surrogates.synthetic_tasks import SPACE
 
 NUMBERS = np.array([False, False])
 GRID = np.stack(np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), -1).reshape(-1, 2)
@@ -41,20 +45,22 @@ def best_guess(model, target):
     return GRID[model.posterior(target).predict(GRID)[0].argmax()]
 
 
-def test_weights_and_deviations():
+def test_kernel_weights_and_deviations_match_formulas():
     w = kernel_weights(np.array([0.0, 1.0, 4.0]), 1.0)
     np.testing.assert_allclose(w, np.exp([0, -0.5, -2]) / np.exp([0, -0.5, -2]).sum())
     np.testing.assert_allclose(kernel_weights(np.array([5.0, 9.0]), 1e3), [0.5, 0.5], rtol=1e-4)
     F = RNG.normal(size=(3, 4))
-    D = deviations(w, F)
-    expected = np.cov(F, rowvar=False, aweights=w, ddof=1)  # numpy's correction of a weighted covariance
+    D = weighted_deviations(w, F)
+    expected = np.cov(
+        F, rowvar=False, aweights=w, ddof=1
+    )  # numpy's correction of a weighted covariance
     np.testing.assert_allclose(D.T @ D, expected, atol=1e-12)
 
 
-def test_the_prior_is_that_of_its_formula():
+def test_prior_moments_match_formula():
     model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
-    numbers, w = model._listened_to(target())
-    r = model.learned_["settings"][1]
+    numbers, w = model._nearest_tasks(target())
+    r = model.learned_["hyperparameters"][1]
     prior = _Prior(model._means(numbers), w, r, 0.01)
     mean, variance, covariance = prior.moments(GRID, GRID[:5])
     F = model._means(numbers)(GRID)
@@ -67,7 +73,7 @@ def test_the_prior_is_that_of_its_formula():
     np.testing.assert_allclose(variance[:5], np.diag(covariance[:5]), rtol=1e-9)
 
 
-def test_means_are_interpolated_well(monkeypatch):
+def test_interpolated_means_are_accurate(monkeypatch):
     past = [task(best, n=40, seed=i) for i, best in enumerate(RNG.random((8, 2)))]
     monkeypatch.setattr("sktransfer.surrogates.task_prior.MAX_POINTS", 60)  # of 320 trials
     model = TaskPrior().fit(past)
@@ -75,8 +81,8 @@ def test_means_are_interpolated_well(monkeypatch):
     assert np.abs(kept - exact).max() < 0.1 * np.ptp(exact)
 
 
-def test_one_trial_tells_which_past_task_the_target_is_like():
-    """Two kinds of past tasks; a single trial, on one kind's peak, moves the belief far away from it."""
+def test_one_trial_identifies_similar_past_tasks():
+    """With two kinds of past tasks, a single trial at the peak of one kind identifies the other."""
     past = [task((0.1, y), seed=i) for i, y in enumerate((0.4, 0.5, 0.6))]
     past += [task((0.9, y), seed=i) for i, y in enumerate((0.4, 0.5, 0.6))]
     model = TaskPrior(guard=False).fit(past)
@@ -85,70 +91,74 @@ def test_one_trial_tells_which_past_task_the_target_is_like():
         assert abs(best_guess(model, seen)[0] - best) < 0.2
 
 
-def test_alike_data_count_more():
+def test_similar_data_get_more_weight():
     near = [task((0.2, 0.2), data=SMALL, seed=i) for i in range(4)]
     far = [task((0.8, 0.8), data=LARGE, seed=i) for i in range(4)]
     model = TaskPrior().fit(near + far)
     np.testing.assert_allclose(best_guess(model, target(data=SMALL)), 0.2, atol=0.13)
     np.testing.assert_allclose(best_guess(model, target(data=LARGE)), 0.8, atol=0.13)
-    alike = model.similarity(target(data=SMALL))
-    assert alike[:4].min() == 1.0 and alike[4:].max() < 0.5
+    similarity = model.similarity(target(data=SMALL))
+    assert similarity[:4].min() == 1.0 and similarity[4:].max() < 0.5
 
 
-def test_settings_are_learned_from_the_past():
+def test_hyperparameters_are_learned_from_past_tasks():
     rng = np.random.default_rng(0)
     exact = [task(rng.random(2), seed=i) for i in range(6)]
     noisy = [replace(each, z=each.z + 0.1 * rng.standard_normal(len(each.z))) for each in exact]
-    noise = [TaskPrior().fit(past).learned_["settings"][2] for past in (exact, noisy)]
+    noise = [TaskPrior().fit(past).learned_["hyperparameters"][2] for past in (exact, noisy)]
     assert noise == [0.001, 0.1]
-    np.testing.assert_array_equal(TaskPrior().fit([task((0.5, 0.5))]).learned_["settings"], UNTRIED)
+    np.testing.assert_array_equal(
+        TaskPrior().fit([task((0.5, 0.5))]).learned_["hyperparameters"], DEFAULT_HYPERPARAMETERS
+    )
 
 
 def shuffled(task, seed=0):
     return replace(task, z=np.random.default_rng(seed).permutation(task.z))
 
 
-def test_past_scores_that_look_like_noise_are_left_alone():
+def test_noisy_looking_past_is_excluded():
     past = [task((0.3 + 0.02 * i, 0.5), seed=i, id=str(i)) for i in range(12)]
     model = TaskPrior().fit([shuffled(each, i) for i, each in enumerate(past)])
-    assert model.posterior(target()) is None and not len(model.proposals(target(n=2))[0])
-    assert model.first_choices(target()) is None and not model.similarity(target(n=6)).any()
-    assert set(model.similarity_basis(target())) == {"left out: past scores look like noise"}
+    assert model.posterior(target()) is None and model.hints(target(n=2)).first_settings is None
+    assert model.hints(target()).restrict_to is None and not model.similarity(target(n=6)).any()
+    assert set(model.similarity_basis(target())) == {"excluded: past scores look like noise"}
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
-    assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
+    assert_same_prediction(model.posterior(target(n=6)).predict(GRID), expected)
     back = clone(model).set_state(model.get_state())
     assert not back.similarity(target(n=6)).any()
 
 
-def test_with_such_a_past_a_search_is_the_one_without():
+def test_search_with_excluded_past_equals_search_without():
     tasks = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
         theta = rng.random((20, 2))
         z = rng.permutation(bump(theta, (0.6, 0.4)))
         tasks.append(
-            Task.from_trials(SPACE, [({"a": a, "b": b}, s) for (a, b), s in zip(theta, z, strict=True)])
+            Task.from_trials(
+                SPACE, [({"a": a, "b": b}, s) for (a, b), s in zip(theta, z, strict=True)]
+            )
         )
-    misled, alone = (TransferOptimizer(SPACE, past, random_state=0) for past in (tasks, []))
+    misled, without = (TransferOptimizer(SPACE, past, random_state=0) for past in (tasks, []))
     for _ in range(8):
-        [ours], [theirs] = misled.ask(), alone.ask()
+        [ours], [theirs] = misled.ask(), without.ask()
         assert ours == theirs
-        for optimizer in (misled, alone):
+        for optimizer in (misled, without):
             optimizer.tell(ours, float(bump(np.array([[ours["a"], ours["b"]]]), (0.2, 0.8))[0]))
     assert format_transfer_summary(misled).startswith(
-        "None of 12 past searches counts (past scores look like noise)"
+        "None of 12 past searches is used (past scores look like noise)"
     )
 
 
-def test_it_takes_many_long_searches_to_call_them_noise():
+def test_few_or_short_past_tasks_are_never_called_noise():
     past = [task((0.3 + 0.02 * i, 0.5), seed=i) for i in range(12)]
     noise = [shuffled(each, i) for i, each in enumerate(past)]
     short = [replace(each, theta=each.theta[:4], z=each.z[:4]) for each in noise]
-    for heard in (past, noise[:9], short, past[:8] + noise[:4]):
-        assert TaskPrior().fit(heard).similarity(target(n=2)).any()
+    for past_tasks in (past, noise[:9], short, past[:8] + noise[:4]):
+        assert TaskPrior().fit(past_tasks).similarity(target(n=2)).any()
 
 
-def test_noisy_scores_are_not_taken_for_noise():
+def test_moderately_noisy_past_is_used():
     rng = np.random.default_rng(0)
     past = [task((0.3 + 0.02 * i, 0.5), seed=i) for i in range(12)]
     past = [replace(each, z=each.z + 0.5 * each.z.std() * rng.standard_normal(25)) for each in past]
@@ -157,23 +167,25 @@ def test_noisy_scores_are_not_taken_for_noise():
     assert np.abs(best_guess(model, target()) - [0.4, 0.5]).max() < 0.2
 
 
-def test_scales_do_not_matter():
+def test_task_prior_ignores_scales_of_past_scores():
     one = TaskPrior().fit([task((0.3, 0.7), seed=i) for i in range(4)])
     other = TaskPrior().fit([task((0.3, 0.7), seed=i, scale=10.0**i) for i in range(4)])
     assert tuple(best_guess(one, target())) == tuple(best_guess(other, target()))
 
 
-def test_a_true_past_keeps_its_say_and_a_false_one_loses_it():
+def test_guard_keeps_helpful_past_and_drops_misleading_one():
     past = [task((0.5, 0.5), seed=i) for i in range(5)]
     model = TaskPrior().fit(past)
     true, false = (model.posterior(target(best, n=15)) for best in ((0.5, 0.5), (0.0, 1.0)))
-    assert isinstance(true, Guarded) and true.weight > 0.5
+    assert isinstance(true, AveragedPosterior) and true.weight > 0.5
     assert false.weight < true.weight
     assert model.similarity(target((0.0, 1.0), n=15)).max() == pytest.approx(false.weight)
-    assert not isinstance(TaskPrior(guard=False).fit(past).posterior(target(n=15)), Guarded)
+    assert not isinstance(
+        TaskPrior(guard=False).fit(past).posterior(target(n=15)), AveragedPosterior
+    )
 
 
-def test_where_trials_fail_it_stays_away():
+def test_task_prior_avoids_failures():
     past = [task((0.5, 0.5), seed=i) for i in range(5)]
     here = target((0.5, 0.5), n=12)
     fails = here.theta[:, 0] > 0.4
@@ -181,104 +193,127 @@ def test_where_trials_fail_it_stays_away():
     assert 0 < fails.sum() < 12
     assert best_guess(TaskPrior().fit(past), here)[0] > 0.4
     assert best_guess(TaskPrior().fit(past), failed)[0] <= 0.4
-    # With one success, failures are worse on the scale of the past, whatever the unit of its scores.
+    # With one success, failures are worse on the scale of the past, whatever the unit of its
+    # scores.
     once = replace(failed, z=np.where(np.arange(12) == fails.argmin(), here.z, np.nan))
     for unit in (1e-3, 1e3):
         model = TaskPrior(guard=False).fit([replace(each, z=unit * each.z) for each in past])
-        told = model.posterior(replace(once, z=unit * once.z)).predict(once.theta)[0] / unit
-        assert told.argmax() == fails.argmin() and np.ptp(told) < 3 * np.ptp(here.z)
+        predicted = model.posterior(replace(once, z=unit * once.z)).predict(once.theta)[0] / unit
+        assert predicted.argmax() == fails.argmin() and np.ptp(predicted) < 3 * np.ptp(here.z)
     # Before the first success there is no score that a failure could be worse than.
     nothing = replace(here, z=np.full(12, np.nan))
     mean, _ = TaskPrior().fit(past).posterior(nothing).predict(GRID)
     assert np.isfinite(mean).all()
 
 
-def test_only_the_most_alike_are_asked():
+def test_max_tasks_selects_most_similar_tasks():
     past = [task((0.5, 0.5), data=SMALL if i < 3 else LARGE, seed=i, id=str(i)) for i in range(6)]
     model = TaskPrior(max_tasks=3).fit(past)
     assert np.flatnonzero(model.similarity(target(data=LARGE))).tolist() == [3, 4, 5]
     words = model.similarity_basis(target(data=LARGE))
-    assert words[0].startswith("left out") and words[3].endswith("meta-features")
-    few = replace(LARGE, meta_features={"log_rows": 3.0})  # as of texts
+    assert words[0].startswith("excluded") and words[3].endswith("meta-features")
+    few = replace(LARGE, meta_features={"log_rows": 3.0})  # as for text data
     assert sorted(model.similarity_basis(target(data=few)))[:3] == ["1 meta-features"] * 3
-    assert TaskPrior().fit(past[:1]).similarity_basis(target(data=few)) == ["its trials alone"]
+    assert TaskPrior().fit(past[:1]).similarity_basis(target(data=few)) == ["its trials only"]
 
 
-def test_features_that_go_with_the_best_setting_count_more():
+def test_predictive_features_get_more_weight():
     rng = np.random.default_rng(1)
     features = rng.random((20, 3))
     functions = np.array([bump(GRID, (f, 0.5)) for f in features[:, 1]])
     weights = fit_feature_weights(features, functions)
     assert weights[1] > 2 * max(weights[0], weights[2]) > 0
-    np.testing.assert_array_equal(fit_feature_weights(features[:4], functions[:4]), 1)  # too few to tell
-    np.testing.assert_array_equal(fit_feature_weights(features, functions * 0), 1)  # nothing to tell
+    np.testing.assert_array_equal(
+        fit_feature_weights(features[:4], functions[:4]), 1
+    )  # too few tasks
+    np.testing.assert_array_equal(fit_feature_weights(features, functions * 0), 1)  # no differences
 
 
-def test_the_second_trial_serves_the_tasks_that_the_first_did_not():
+def test_second_trial_complements_the_first():
     past = [task((0.2, 0.5), seed=i, id=str(i)) for i in range(4)]
     past += [task((0.8, 0.5), seed=i, id=str(i)) for i in (8, 9)]
     model = TaskPrior().fit(past)
     first = EncodedTask(np.array([[0.2, 0.5]]), np.array([0.3]), NUMBERS)
-    codes, sources = model.proposals(first)
-    assert codes[0, 0] > 0.6 and sources[0] in ("8", "9")
+    hints = model.hints(first)
+    assert hints.first_settings[0, 0] > 0.6 and hints.sources[0] in ("8", "9")
 
 
-def test_the_portfolio_goes_on_while_no_trial_stands_out():
+def test_portfolio_continues_on_plateau():
     model = TaskPrior().fit([task((0.2, 0.5)), task((0.8, 0.5), seed=1)])
     theta = np.random.default_rng(0).random((6, 2))
 
-    def lined_up(*z):
-        return len(model.proposals(EncodedTask(theta[: len(z)], np.array(z, dtype=float), NUMBERS))[0])
+    def has_portfolio(*z):
+        seen = EncodedTask(theta[: len(z)], np.array(z, dtype=float), NUMBERS)
+        return model.hints(seen).first_settings is not None
 
-    assert lined_up(*[0.5] * 6) and lined_up(0.5, 0.4, 0.5, 0.5, 0.3, 0.5)
-    assert not lined_up(*range(6)) and not lined_up(*[0.5] * 5, 0.6) and not lined_up(*[0.5] * 5, np.nan)
-    assert not lined_up()  # the first trial is the prior's
+    assert has_portfolio(*[0.5] * 6) and has_portfolio(0.5, 0.4, 0.5, 0.5, 0.3, 0.5)
+    assert (
+        not has_portfolio(*range(6))
+        and not has_portfolio(*[0.5] * 5, 0.6)
+        and not has_portfolio(*[0.5] * 5, np.nan)
+    )
+    assert not has_portfolio()  # the first trial is the prior's
 
 
-def test_the_first_trial_is_one_of_the_best_settings_of_the_past():
+def test_first_trial_is_restricted_to_best_past_settings():
     past = [task((0.2, 0.5), seed=i) for i in range(3)] + [task((0.8, 0.5), seed=9)]
-    choices = TaskPrior().fit(past).first_choices(target())
+    choices = TaskPrior().fit(past).hints(target()).restrict_to
     best = np.vstack([each.theta[np.argsort(-each.z)[:3]] for each in past])
     np.testing.assert_array_equal(choices, best)
-    assert TaskPrior().fit([]).first_choices(target()) is None
+    assert TaskPrior().fit([]).hints(target()).restrict_to is None
 
 
-def test_a_target_unlike_everything_is_explored():
+def test_dissimilar_target_ignores_past_tasks():
     sets = [profile(RNG.normal(size=(40 + 3 * i, 3)), np.arange(40 + 3 * i) % 2) for i in range(30)]
-    past = [task((0.2 + 0.02 * i, 0.5), data=data, seed=i, id=str(i)) for i, data in enumerate(sets)]
+    past = [
+        task((0.2 + 0.02 * i, 0.5), data=data, seed=i, id=str(i)) for i, data in enumerate(sets)
+    ]
     model = TaskPrior().fit(past)
     wide = profile(1e6 * RNG.normal(size=(50, 900)) ** 3, np.arange(50) % 9)
-    assert model.posterior(target(data=wide)) is None and not len(model.proposals(target(n=2, data=wide))[0])
+    assert (
+        model.posterior(target(data=wide)) is None
+        and model.hints(target(n=2, data=wide)).first_settings is None
+    )
     assert not model.similarity(target(data=wide)).any()
-    assert set(model.similarity_basis(target(data=wide))) == {"left out: nothing is similar to these data"}
+    assert set(model.similarity_basis(target(data=wide))) == {
+        "excluded: no past data set is similar"
+    }
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
-    assert_same_belief(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
+    assert_same_prediction(model.posterior(target(n=6, data=wide)).predict(GRID), expected)
     assert model.similarity(target(data=sets[3])).any()
-    assert TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()  # too few to call anything unlike
+    assert TaskPrior().fit(past[1:]).similarity(target(data=wide)).any()  # too few past tasks
 
 
-def test_without_data_all_count_alike():
-    model = TaskPrior().fit([task((0.5, 0.5), data=SMALL), task((0.4, 0.5)), task((0.6, 0.5), data=LARGE)])
+def test_tasks_without_profile_have_equal_similarity():
+    model = TaskPrior().fit(
+        [task((0.5, 0.5), data=SMALL), task((0.4, 0.5)), task((0.6, 0.5), data=LARGE)]
+    )
     assert model.similarity(target()).tolist() == [1.0, 1.0, 1.0]
-    assert model.similarity_basis(target()) == ["its trials alone"] * 3
+    assert model.similarity_basis(target()) == ["its trials only"] * 3
 
 
-def test_without_a_past_it_is_a_plain_gp_and_says_nothing(recwarn):
+def test_task_prior_without_past_is_plain_gp_without_warning(recwarn):
     model = TaskPrior().fit([])
-    assert not recwarn.list and model.n_initial_ == 4
+    assert not recwarn.list and model.hints(target()).n_initial == 4
     expected = model.fallback_.posterior(target(n=6)).predict(GRID)
-    assert_same_belief(model.posterior(target(n=6)).predict(GRID), expected)
+    assert_same_prediction(model.posterior(target(n=6)).predict(GRID), expected)
 
 
-def test_state_round_trip():
-    model = TaskPrior().fit([task((0.3, 0.6), data=SMALL), task((0.4, 0.5), data=LARGE), task((0.6, 0.5))])
+def test_task_prior_state_round_trip():
+    model = TaskPrior().fit(
+        [task((0.3, 0.6), data=SMALL), task((0.4, 0.5), data=LARGE), task((0.6, 0.5))]
+    )
     again = clone(model).set_state(model.get_state())
     assert_same_state(again.get_state(), model.get_state())
     for seen in (target(data=SMALL), target(n=5, data=LARGE)):
-        assert_same_belief(again.posterior(seen).predict(GRID), model.posterior(seen).predict(GRID))
+        assert_same_prediction(
+            again.posterior(seen).predict(GRID), model.posterior(seen).predict(GRID)
+        )
 
 
-@pytest.mark.parametrize(("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "cubic")])
-def test_parameters_are_checked(name, value):
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_tasks", 0), ("max_trials", 0), ("kernel", "cubic")]
+)
+def test_task_prior_rejects_invalid_parameters(name, value):
     with pytest.raises(ValueError, match=name):
         TaskPrior(**{name: value}).fit([])

@@ -1,10 +1,10 @@
-"""Transfer is real, for every surrogate that claims it: help is taken, harm is overcome, results count."""
+"""Every transfer surrogate uses helpful past tasks and overcomes misleading ones."""
 
 import numpy as np
 import pytest
 
 from sktransfer.surrogates import make_surrogate
-from tests.surrogates.transferring import past_tasks, score, search, target
+from tests.surrogates.synthetic_tasks import past_tasks, score, search, target
 
 # dist-gp and dist-blr, which need data to compare, are in test_joint.
 NAMES = [
@@ -25,29 +25,30 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_helpful_archive_beats_an_empty_one(name):
+def test_helpful_past_beats_no_past(name):
     helped = np.mean([search(name, past_tasks(), 8, seed) for seed in SEEDS], axis=0)
-    alone = np.mean([search(name, [], 8, seed) for seed in SEEDS], axis=0)
-    assert helped.mean() > alone.mean()
+    without = np.mean([search(name, [], 8, seed) for seed in SEEDS], axis=0)
+    assert helped.mean() > without.mean()
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("how", [{"sign": -1.0}, {"shuffled": True}])
-def test_a_misleading_archive_is_overcome(name, how):
+def test_misleading_past_is_overcome(name, how):
     assert search(name, past_tasks(**how), 25)[-1] > 0.97
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_results_and_direction_count(name):
+def test_predictions_depend_on_direction_of_scores(name):
     theta = np.random.default_rng(1).random((200, 2))
 
     def favorite(tasks):
-        surrogate, today = make_surrogate(name).fit(tasks), target(trials=2)
-        if len(wishes := surrogate.proposals(target())[0]):  # a kernel has no direction, first trials have
-            return wishes[0]
-        region = surrogate.region(today)
+        surrogate, observed = make_surrogate(name).fit(tasks), target(trials=2)
+        settings = surrogate.hints(target()).first_settings
+        if settings is not None and len(settings):  # a kernel has no direction, first trials have
+            return settings[0]
+        region = surrogate.hints(observed).region
         inside = theta if region is None else theta[region.contains(theta)]
-        return inside[np.argmax(surrogate.posterior(today).predict(inside)[0])]
+        return inside[np.argmax(surrogate.posterior(observed).predict(inside)[0])]
 
     right, wrong = favorite(past_tasks()), favorite(past_tasks(sign=-1.0))
     assert np.abs(right - wrong).max() > 0.1

@@ -1,11 +1,13 @@
-"""From a belief about the target that comes from the past to one that knows the target's own trials.
+"""`ConditionedPosterior`: a prior from past tasks, conditioned on the target's trials.
 
-Notation: the past gives a Gaussian process on the comparable scale, mean m(theta), covariance
-S(theta, theta'), noise variance v; the target's n trials have scores y on a scale of their own,
+Notation: the prior is a Gaussian process on the comparable scale with mean m(theta), covariance
+S(theta, theta') and noise variance v. The scores y of the target's n trials have a scale of their
+own,
 
     y = a + b (f(theta) + e),   f ~ GP(m, S),   e ~ N(0, v),   a ~ N(a0, A²),   log b ~ N(b0, B²),
 
-(a0, A, b0, B) from the past tasks. b is the most probable of a grid, a integrated out; then a's mean given b.
+with (a0, A, b0, B) from the past tasks. b is the most probable value of a grid, with a integrated
+out. Then a is its mean given b.
 """
 
 from __future__ import annotations
@@ -13,26 +15,32 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
+from sktransfer.surrogates._core.defaults import PRIOR_JITTER
+from sktransfer.surrogates._core.gaussian_process import whiten
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates.base import Posterior
 
-_GRID = np.linspace(-3, 3, 25)
-_JITTER = 1e-8
+_GRID = np.linspace(-3, 3, 25)  # of log b, in standard deviations
 _BLOCK = 256  # configurations predicted at once
+_MIN_VARIANCE = 1e-12
 
 
 class Prior(Protocol):
-    """What the past says of the target, on the comparable scale."""
+    """A prior of the target's scores on the comparable scale."""
 
     noise: float
 
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Means, variances, and covariances with the anchors; (n, d), (k, d) -> (n,), (n,), (n, k)."""
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means, variances, and covariances with the anchors.
+
+        (n, d), (k, d) -> (n,), (n,), (n, k)
+        """
 
 
-class Conditioned(Posterior):
+class ConditionedPosterior(Posterior):
     """Posterior of the target's scores.
 
     Parameters
@@ -45,35 +53,35 @@ class Conditioned(Posterior):
     Attributes
     ----------
     log_evidence : float
-        Logarithm of how probable the target's scores were, by the past's belief.
+        Log probability of the target's scores under the prior.
     level_std : float
-        Uncertainty of a, common to all predictions; `predict` leaves it out, since it favors no trial.
+        Standard deviation of a. `predict` leaves it out, because it favors no configuration.
     """
 
     def __init__(self, prior: Prior, theta: np.ndarray, y: np.ndarray, level: Level):
         self._prior, self._theta = prior, theta
         m, _, S = prior.moments(theta, theta)
-        self._L = np.linalg.cholesky(S + (prior.noise + _JITTER) * np.eye(len(y)))
-        ones, means, residuals = (self._whiten(v) for v in (np.ones(len(y)), m, y - level.shift))
+        self._L = np.linalg.cholesky(S + (prior.noise + PRIOR_JITTER) * np.eye(len(y)))
+        columns = (np.ones(len(y)), m, y - level.shift)
+        ones, means, residuals = (whiten(self._L, v) for v in columns)
         grid = _GRID if level.log_scale_std and len(y) else np.zeros(1)
         scales = np.exp(level.log_scale + level.log_scale_std * grid)
-        found = [self._log_density(residuals / b - means, ones, level.shift_std / b, b) for b in scales]
+        found = [
+            self._log_density(residuals / b - means, ones, level.shift_std / b, b) for b in scales
+        ]
         best = int(np.argmax(found - 0.5 * grid * grid))
         self.log_evidence = float(found[best] - 0.5 * grid[best] ** 2)
         self._scale = b = float(scales[best])
-        # a given b: a normal mean, its prior N(a0, A²)
-        information = ones @ ones * (level.shift_std / b) ** 2
-        moved = level.shift_std * (level.shift_std / b) * (ones @ (residuals / b - means)) / (1 + information)
+        # a given b: a normal mean with the prior N(a0, A²)
+        spread = level.shift_std / b
+        information = ones @ ones * spread**2
+        moved = level.shift_std * spread * (ones @ (residuals / b - means)) / (1 + information)
         self._shift = float(level.shift + moved)
         self.level_std = float(level.shift_std / np.sqrt(1 + information))
-        self._a = self._whiten(self._whiten((y - self._shift) / b - m), transposed=True)
-
-    def _whiten(self, v: np.ndarray, transposed: bool = False) -> np.ndarray:
-        """L^-1 v; without trials there is nothing to solve, and some versions of scipy would not."""
-        return solve_triangular(self._L, v, lower=True, trans=int(transposed)) if len(v) else v
+        self._a = whiten(self._L, whiten(self._L, (y - self._shift) / b - m), transposed=True)
 
     def _log_density(self, white: np.ndarray, ones: np.ndarray, spread: float, b: float) -> float:
-        """log p(y | b), a integrated out: K + spread² 11', by the matrix determinant lemma, scaled by b."""
+        """log p(y | b), a integrated out: K + spread² 11', by the matrix determinant lemma."""
         information = spread**2 * (ones @ ones)
         square = white @ white - spread**2 * (ones @ white) ** 2 / (1 + information)
         log_det = 2 * np.log(np.diag(self._L)).sum() + np.log1p(information)
@@ -81,22 +89,23 @@ class Conditioned(Posterior):
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
-        # Some at a time: what is known of the past is a long row for each, and should stay in the cache.
-        blocks = [self._predict(theta[start : start + _BLOCK]) for start in range(0, len(theta), _BLOCK)]
+        # In blocks: the covariances with many past trials should stay in the processor's cache.
+        starts = range(0, len(theta), _BLOCK)
+        blocks = [self._predict(theta[start : start + _BLOCK]) for start in starts]
         means, stds = zip(*blocks, strict=True) if blocks else ([np.empty(0)], [np.empty(0)])
         return np.concatenate(means), np.concatenate(stds)
 
     def _predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mean, variance, k = self._prior.moments(theta, self._theta)
-        white = self._whiten(k.T)
-        std = np.sqrt(np.maximum(variance - (white * white).sum(axis=0), 1e-12))
+        white = whiten(self._L, k.T)
+        std = np.sqrt(np.maximum(variance - (white * white).sum(axis=0), _MIN_VARIANCE))
         return self._shift + self._scale * (mean + k @ self._a), self._scale * std
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of the noise-free score; (m, d) -> (n, m)."""
         joint = self._prior.moments(theta, theta)[2]
         mean, _, k = self._prior.moments(theta, self._theta)
-        white = self._whiten(k.T)
+        white = whiten(self._L, k.T)
         values, vectors = np.linalg.eigh(joint - white.T @ white)
         root = vectors * np.sqrt(np.maximum(values, 0))
         draws = mean + k @ self._a + rng.standard_normal((n, len(theta))) @ root.T

@@ -1,8 +1,9 @@
-"""A Gaussian process on a network that reads the trials seen so far: equations (3) to (5) of `dklm`.
+"""A Gaussian process on a network that reads the trials so far: equations (3) to (5) of `dklm`.
 
-Notation as there. Weights are matrices by name: f, g, phi with a number, matrix and bias (one row) in turn,
-and h = log [l, s, v] (one row). With a prior also x, log lengthscales of the inputs (one row): then the last
-output of phi is the mean. Functions take one task, or a stack of tasks with weights of their own.
+Notation as there. Weights are matrices by name: f, g, phi with a number, matrix and bias (one row)
+in turn, and h = log [l, s, v] (one row). With a prior there is also x, the log lengthscales of the
+inputs (one row), and the last output of phi is the mean. Functions take one task, or a stack of
+tasks with weights of their own.
 """
 
 from __future__ import annotations
@@ -12,19 +13,20 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess
+from sktransfer.surrogates._core.defaults import JOINT_JITTER
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.network_inputs import Inputs
+from sktransfer.surrogates._core.torch_kernels import TORCH_KERNELS
 from sktransfer.surrogates.base import Posterior
 from sktransfer.utils._networks import forward
 from sktransfer.utils._torch import tensor, torch_context
 
-MAX_SETS = 8  # of trials before, to foretell the next ones from
-SCALES = np.exp(np.linspace(-3, 3, 25))  # of a target's signal and noise, times those of the past
-NOISES = np.array([0.1, 1.0, 10.0, 100.0])  # of its noise alone, once more
-SCALE_SPREAD, NOISE_SPREAD = 0.7, 1.5  # of their logarithms, which are 0 before any trial
-MAX_SCORE = 10.0  # that f reads: one far off the scale of the past would make the features overflow
-LEVEL = 1.0  # variance of what a target's scores as a whole are above the mean
-JITTER = 1e-6
+MAX_SETS = 8  # sets of earlier trials that later ones are predicted from
+SCALES = np.exp(np.linspace(-3, 3, 25))  # of a target's signal and noise, relative to past tasks
+NOISES = np.array([0.1, 1.0, 10.0, 100.0])  # additional factors of its noise
+SCALE_SPREAD, NOISE_SPREAD = 0.7, 1.5  # prior deviations of their logarithms
+MAX_SCORE = 10.0  # input of f, because extreme scores would make the features overflow
+LEVEL_VARIANCE = 1.0  # of the common offset of a target's scores from the mean
 
 Weights = dict[str, torch.Tensor]
 
@@ -34,65 +36,66 @@ class Trials(NamedTuple):
 
     x: torch.Tensor  # (..., n, p)
     z: torch.Tensor  # (..., n)
-    here: torch.Tensor  # (..., n), 1 for a trial, 0 for padding
+    mask: torch.Tensor  # (..., n), 1 for a trial, 0 for padding
 
 
 class DeepGP(Posterior):
-    """A Gaussian process on the features of configurations, given the trials seen."""
+    """A Gaussian process on the features of configurations, given the trials so far."""
 
     def __init__(self, w: Weights, inputs: Inputs, trials: Trials, shift: float, scale: float):
         self._w, self._inputs, self._trials = w, inputs, trials
         _, s, v = w["h"][0].detach().numpy()
         X, mean = self._map(trials.x)
-        h = np.array([0.0] * X.shape[1] + [s, np.logaddexp(v, np.log(JITTER))])
-        b = level(w, trials)
-        rest = trials.z.numpy() - mean - b  # what the mean does not explain
+        h = np.array([0.0] * X.shape[1] + [s, np.logaddexp(v, np.log(JOINT_JITTER))])
+        b = expected_level(w, trials)
+        residuals = trials.z.numpy() - mean - b
         numeric = np.zeros(X.shape[1], bool)
-        self.gp = GaussianProcess(X, rest, h, numeric, shift=shift + scale * b, scale=scale)
+        self.gp = GaussianProcess(X, residuals, h, numeric, shift=shift + scale * b, scale=scale)
 
     @torch.no_grad()
     def _map(self, x: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
         with torch_context():
-            Y, mean = embedded(self._w, x, self._trials)
+            Y, mean = embed(self._w, x, self._trials)
         return Y.numpy(), mean.numpy()
 
-    def embedded(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the kernel compares configurations by, and the mean before any trial; -> (n, k), (n,)."""
+    def _embed(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs of the kernel, and prior means; (n, d) -> (n, k), (n,)."""
         return self._map(tensor(self._inputs(theta)))
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (n, d) -> (n,), (n,)."""
-        X, before = self.embedded(theta)
+        X, prior_mean = self._embed(theta)
         mean, std = self.gp.predict(X)
-        return mean + self.gp.scale * before, std
+        return mean + self.gp.scale * prior_mean, std
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of the noise-free score; (m, d) -> (n, m)."""
-        X, before = self.embedded(theta)
-        return self.gp.sample(X, n, rng) + self.gp.scale * before
+        X, prior_mean = self._embed(theta)
+        return self.gp.sample(X, n, rng) + self.gp.scale * prior_mean
 
 
 def landmarks(w: Weights, seen: Trials) -> torch.Tensor:
-    """phi2 (5); of the empty set, g(0); -> (..., 1, q)."""
+    """phi2 of (5); g(0) for the empty set; -> (..., 1, q)."""
     z = seen.z.clamp(-MAX_SCORE, MAX_SCORE)[..., None]
     units = forward(torch.cat([seen.x, z], -1), _part(w, "f"), torch.relu, activate_last=True)
-    total = (units * seen.here[..., None]).sum(-2, keepdim=True)
-    return forward(total / seen.here.sum(-1)[..., None, None].clamp_min(1), _part(w, "g"), torch.relu)
+    total = (units * seen.mask[..., None]).sum(-2, keepdim=True)
+    count = seen.mask.sum(-1)[..., None, None].clamp_min(1)
+    return forward(total / count, _part(w, "g"), torch.relu)
 
 
 def features(w: Weights, x: torch.Tensor, seen: Trials) -> torch.Tensor:
-    """phi (4); (..., n, p) -> (..., n, M), and with a prior one more."""
+    """phi of (4); (..., n, p) -> (..., n, M), or M + 1 with a prior."""
     if "g00" in w:
         task = landmarks(w, seen)
         x = torch.cat([x, task.expand(*x.shape[:-1], task.shape[-1])], -1)
     return forward(x, _part(w, "phi"), torch.relu)
 
 
-def embedded(w: Weights, x: torch.Tensor, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the kernel compares configurations by, in lengthscales, and their mean; -> (..., n, k), (..., n).
+def embed(w: Weights, x: torch.Tensor, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scaled inputs of the kernel, and prior means; -> (..., n, k), (..., n).
 
-    With a prior the inputs stand beside phi: settings that the past found alike, so that phi does not tell
-    them apart, may differ on the target.
+    With a prior they include x beside phi: settings that are equivalent on past tasks, so that phi
+    is the same, may differ on the target.
     """
     Y, l = features(w, x, seen), torch.exp(w["h"][..., :1])  # noqa: E741
     if "x" not in w:
@@ -101,43 +104,48 @@ def embedded(w: Weights, x: torch.Tensor, seen: Trials) -> tuple[torch.Tensor, t
 
 
 def prior_moments(w: Weights, batch: Trials, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and K (3) of scores; padding has mean 0 and rows of the unit matrix; -> (..., n), (..., n, n)."""
-    Y, mean = embedded(w, batch.x, seen)
+    """Mean and K of (3); padding has mean 0 and unit rows; -> (..., n), (..., n, n)."""
+    Y, mean = embed(w, batch.x, seen)
     _, s, v = torch.exp(w["h"]).unbind(-1)
     squares = (Y * Y).sum(-1)
     r2 = (squares[..., :, None] + squares[..., None, :] - 2 * Y @ Y.mT).clamp_min(0)
-    both = batch.here[..., :, None] * batch.here[..., None, :]
-    diagonal = batch.here * (v + JITTER) + (1 - batch.here)
-    K = s[..., None] * KERNELS["matern52"](r2) + (LEVEL if "x" in w else 0.0)
-    return mean * batch.here, K * both + torch.diag_embed(diagonal)
+    both = batch.mask[..., :, None] * batch.mask[..., None, :]
+    diagonal = batch.mask * (v + JOINT_JITTER) + (1 - batch.mask)
+    K = s[..., None] * TORCH_KERNELS["matern52"](r2) + (LEVEL_VARIANCE if "x" in w else 0.0)
+    return mean * batch.mask, K * both + torch.diag_embed(diagonal)
 
 
 @torch.no_grad()
-def level(w: Weights, trials: Trials) -> float:
-    """By how much the scores as a whole are expected above the mean, given the trials; 0 without a prior.
+def expected_level(w: Weights, trials: Trials) -> float:
+    """Expected common offset of the scores from the mean, given the trials; 0 without a prior.
 
-    Scores are standardized by the target's own trials, and a search chooses better ones than the past had.
+    Scores are standardized by the target's own trials, and a search chooses better trials than the
+    past tasks had.
     """
     if "x" not in w:
         return 0.0
     mean, K = prior_moments(w, trials, trials)
-    return float(LEVEL * torch.linalg.solve(K, trials.z - mean).sum())
+    return float(LEVEL_VARIANCE * torch.linalg.solve(K, trials.z - mean).sum())
 
 
 @torch.no_grad()
-def fitted(w: Weights, trials: Trials) -> tuple[Weights, float]:
-    """Weights with the target's own signal and noise, and log p(z, signal, noise), up to a constant.
+def fit_scale(w: Weights, trials: Trials) -> tuple[Weights, float]:
+    """Weights with the target's own signal and noise, and log p(z, signal, noise) up to a constant.
 
-    A target may be more or less noisy than the past tasks, and its scale is that of few trials: what this
-    costs says nothing about the features, and a plain GP, which they are weighed against, is fitted as well.
+    A target may be more or less noisy than the past tasks, and its scale is estimated from few
+    trials. This mismatch says nothing about the features, and the plain GP that they are compared
+    with is fitted as well.
     """
     found = []
     for noise in NOISES:
         h = w["h"] + tensor(np.log([1.0, 1.0, noise]))
-        errors, stds = foretold({**w, "h": h}, trials)
-        # With a signal and noise (and level) c times as large, an error is 1 / sqrt(c) as many deviations.
-        evidence = -0.5 * (errors @ errors / SCALES + len(errors) * np.log(SCALES)) - np.log(stds).sum()
-        evidence -= 0.5 * (np.log(SCALES) / SCALE_SPREAD) ** 2 + 0.5 * (np.log(noise) / NOISE_SPREAD) ** 2
+        errors, stds = sequential_errors({**w, "h": h}, trials)
+        # With signal, noise and level c times as large, errors in deviations are 1 / sqrt(c) as
+        # large.
+        evidence = -0.5 * (errors @ errors / SCALES + len(errors) * np.log(SCALES))
+        evidence -= np.log(stds).sum()
+        log_prior = -0.5 * (np.log(SCALES) / SCALE_SPREAD) ** 2
+        evidence += log_prior - 0.5 * (np.log(noise) / NOISE_SPREAD) ** 2
         best = int(evidence.argmax())
         scale = np.log(SCALES[best])
         found.append((float(evidence[best]), {**w, "h": h + tensor([0.0, scale, scale])}))
@@ -146,24 +154,25 @@ def fitted(w: Weights, trials: Trials) -> tuple[Weights, float]:
 
 
 @torch.no_grad()
-def foretold(w: Weights, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
-    """Errors of the scores in standard deviations, and these; (n,), (n,).
+def sequential_errors(w: Weights, trials: Trials) -> tuple[np.ndarray, np.ndarray]:
+    """Errors of the predicted scores in standard deviations, and these; (n,), (n,).
 
-    Each score is foretold from the trials before it, which are its set H (the H^(t-1) of (7)): a kernel that
-    has read a score does not foretell it. Of many trials some share the set of those before the first.
+    Each score is predicted from the trials before it, which are its set H (the H^(t-1) of (7)),
+    because a kernel that has read a score does not predict it. If there are many trials, some share
+    the set of those before the first of them.
     """
     n = len(trials.z)
     sets = min(n, MAX_SETS) if "g00" in w else 1
     first = np.unique(np.linspace(0, n, sets, endpoint=False).astype(int))
-    before = tensor(np.arange(n) < first[:, None])  # (k, n)
+    earlier = tensor(np.arange(n) < first[:, None])  # (k, n)
     x, z = trials.x.expand(len(first), -1, -1), trials.z.expand(len(first), -1)
-    mean, K = prior_moments(w, Trials(x, z, torch.ones_like(before)), Trials(x, z, before))
+    mean, K = prior_moments(w, Trials(x, z, torch.ones_like(earlier)), Trials(x, z, earlier))
     L = torch.linalg.cholesky(K)
-    # Row t of L^-1 (z - mean) is the error of the t-th score, given those before it, in deviations L_tt.
+    # Row t of L^-1 (z - mean) is the error of score t given those before it, in deviations L_tt.
     white = torch.linalg.solve_triangular(L, (z - mean)[..., None], upper=False)[..., 0]
-    its_set = np.searchsorted(first, np.arange(n), side="right") - 1
+    set_of_trial = np.searchsorted(first, np.arange(n), side="right") - 1
     stds = torch.diagonal(L, dim1=-2, dim2=-1)
-    return white[its_set, np.arange(n)].numpy(), stds[its_set, np.arange(n)].numpy()
+    return white[set_of_trial, np.arange(n)].numpy(), stds[set_of_trial, np.arange(n)].numpy()
 
 
 def _part(w: Weights, name: str) -> list[torch.Tensor]:

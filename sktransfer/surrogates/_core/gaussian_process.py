@@ -1,92 +1,44 @@
-"""A Gaussian process, small enough to read: kernel, likelihood, posterior. Torch inside, float64.
+"""A Gaussian process: likelihood, hyperparameters, posterior.
 
 Notation
 --------
 X  (n, d) inputs            z  (n,) targets, zero mean assumed
 l  (d,)   lengthscales      s  signal variance          v  noise variance
-r² scaled squared distance: sum over numeric columns of (x - x')² / l², plus sum over categorical
-   columns of [x != x'] / l². Both are squared Euclidean distances (a category is a corner of a
-   simplex), hence every kernel here is positive definite.
-K  = s k(r²) + v I,  L its Cholesky factor,  a = K⁻¹ z
+K  = s k(r²) + v I,  r² as in `kernels`,  L the Cholesky factor of K,  a = K⁻¹ z
 Hyperparameters are optimized as h = log [l, s, v], shape (d + 2,).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import torch
+from scipy.linalg import lapack, solve_triangular
 from scipy.optimize import minimize
 
-from sktransfer.surrogates._core.gp_gradient import value_and_gradient
+from sktransfer.exceptions import SurrogateWarning
+from sktransfer.surrogates._core.defaults import GP_JITTER
+from sktransfer.surrogates._core.kernels import KERNELS, kernel_matrix, squared_differences
 from sktransfer.surrogates.base import Posterior
 from sktransfer.utils._threads import single_threaded
-from sktransfer.utils._torch import eye, tensor, torch_context
 
-_JITTER = 1e-9
-_NOT_DEFINITE = 1e10  # value of a kernel matrix that has no Cholesky factor
-
-
-def _squared_exponential(r2: torch.Tensor) -> torch.Tensor:
-    return torch.exp(-0.5 * r2)
-
-
-# In the memory of the first result: fresh memory for each step would take longer than the steps themselves.
-
-
-def _matern32(r2: torch.Tensor) -> torch.Tensor:
-    r = _root(3 * r2)
-    return (1 + r).mul_((-r).exp_())
-
-
-def _matern52(r2: torch.Tensor) -> torch.Tensor:
-    r = _root(5 * r2)
-    return (1 + r).add_((r * r).div_(3)).mul_((-r).exp_())
-
-
-def _root(r2: torch.Tensor) -> torch.Tensor:
-    return r2.add_(1e-20).sqrt_()  # the root has no derivative at zero, the kernel has
-
-
-KERNELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "se": _squared_exponential,
-    "matern32": _matern32,
-    "matern52": _matern52,
-}
-
-
-def differences(A: torch.Tensor, B: torch.Tensor, categorical: np.ndarray) -> torch.Tensor:
-    """Squared differences by column, before scaling; (n, d), (m, d) -> (n, m, d)."""
-    apart = A[:, None, :] - B[None, :, :]
-    if categorical.any():
-        return torch.where(torch.from_numpy(categorical), (apart != 0).to(apart.dtype), apart * apart)
-    return apart * apart
-
-
-def scaled_distances(
-    A: torch.Tensor, B: torch.Tensor, weights: torch.Tensor, categorical: np.ndarray
-) -> torch.Tensor:
-    """``differences(A, B) @ weights`` without the table; (n, d), (m, d) -> (n, m), or stacks of them."""
-    numeric = torch.from_numpy(~categorical)
-    root = torch.sqrt(weights[..., None, numeric])
-    r2 = torch.cdist(A[..., numeric] * root, B[..., numeric] * root) ** 2
-    for column in np.flatnonzero(categorical):
-        other = A[..., :, None, column] != B[..., None, :, column]
-        r2 = r2 + other * weights[..., column, None, None]
-    return r2
+_NOT_DEFINITE = 1e10  # loss of hyperparameters whose K has no Cholesky factor
+_MAX_LOG_FACTOR = 12  # hyperparameters stay within this distance of their medians
+_MIN_VARIANCE = 1e-12  # of a prediction, relative to the signal variance
+_SAMPLE_JITTERS = (1e-8, 1e-6, 1e-4)  # relative to the signal variance, tried in turn
 
 
 @dataclass(frozen=True)
 class LogNormal:
-    """Prior of a positive hyperparameter: its log is normal."""
+    """Prior of a positive hyperparameter whose logarithm is normal."""
 
     median: float
     spread: float
 
-    def log_density(self, log_value: torch.Tensor) -> torch.Tensor:
+    def log_density(self, log_value: Any) -> Any:
+        """Summed over an array or a tensor, up to a constant: 0 at the median."""
         return -0.5 * (((log_value - np.log(self.median)) / self.spread) ** 2).sum()
 
 
@@ -99,10 +51,15 @@ class Priors:
     noise: LogNormal
 
     def medians(self, d: int) -> np.ndarray:
+        """Logarithms of the medians for d columns; -> (d + 2,)."""
         return np.log([self.lengthscale.median] * d + [self.signal.median, self.noise.median])
 
-    def log_density(self, h: torch.Tensor) -> torch.Tensor:
-        """Of hyperparameters h, up to a constant: 0 at the medians."""
+    def spreads(self, d: int) -> np.ndarray:
+        """Standard deviations of the logarithms for d columns; -> (d + 2,)."""
+        return np.array([self.lengthscale.spread] * d + [self.signal.spread, self.noise.spread])
+
+    def log_density(self, h: Any) -> Any:
+        """Log density of h, an array or a tensor, up to a constant: 0 at the medians."""
         return (
             self.lengthscale.log_density(h[:-2])
             + self.signal.log_density(h[-2])
@@ -110,22 +67,56 @@ class Priors:
         )
 
 
-def negative_log_posterior(
-    h: torch.Tensor, squares: torch.Tensor, z: torch.Tensor, kernel: str, priors: Priors
-) -> torch.Tensor:
-    """Minus log p(z | h) p(h), up to a constant; `squares` from `differences`, (n, n, d)."""
-    n = len(z)
-    r2 = squares @ torch.exp(-2 * h[:-2])
-    K = torch.exp(h[-2]) * KERNELS[kernel](r2)
-    K = K + (torch.exp(h[-1]) + _JITTER) * eye(n)
-    return -(log_likelihood(K, z) + priors.log_density(h))
+def value_and_gradient(
+    h: np.ndarray,
+    squares: np.ndarray,
+    z: np.ndarray,
+    kernel: str,
+    priors: Priors,
+    jitter: float = GP_JITTER,
+) -> tuple[float, np.ndarray] | None:
+    """Minus log p(z | h) p(h), up to a constant, and its gradient (d + 2,).
 
+    It is None if K has no Cholesky factor. The gradient is in closed form. With G = dl/dK for the
+    log likelihood l (Rasmussen & Williams 2006, eq. 5.9),
 
-def log_likelihood(K: torch.Tensor, z: torch.Tensor) -> torch.Tensor:
-    """log N(z; 0, K), up to a constant; (..., n, n), (..., n) -> (...)."""
-    L = torch.linalg.cholesky(K)
-    white = torch.linalg.solve_triangular(L, z[..., None], upper=False)[..., 0]
-    return -0.5 * (white * white).sum(-1) - torch.log(torch.diagonal(L, dim1=-2, dim2=-1)).sum(-1)
+        G = (a a' - K⁻¹) / 2,   dl/d log l_j = -2 l_j⁻² sum (G s dk/dr²) D_j,
+        dl/d log s = sum G s k,   dl/d log v = v trace G,
+
+    D_j the squared differences in column j.
+
+    Parameters
+    ----------
+    h : ndarray of shape (d + 2,)
+    squares : ndarray of shape (n, n, d)
+        Squared differences of the inputs.
+    z : ndarray of shape (n,)
+    kernel : str
+    priors : Priors
+    jitter : float
+        Added to the noise variance.
+    """
+    n, d = len(z), len(h) - 2
+    inverse, signal, noise = np.exp(-2 * h[:-2]), np.exp(h[-2]), np.exp(h[-1])
+    k, slope = KERNELS[kernel](np.maximum(squares @ inverse, 0), True)
+    K = signal * k
+    K[np.diag_indices(n)] += noise + jitter
+    L, failed = lapack.dpotrf(K, lower=1)
+    if failed or not np.isfinite(L[-1, -1]):
+        return None
+    a, _ = lapack.dpotrs(L, z, lower=1)
+    half, _ = lapack.dpotri(L, lower=1)  # the lower half of the inverse
+    inverse_K = np.tril(half) + np.tril(half, -1).T
+    log_likelihood = -0.5 * z @ a - np.log(np.diag(L)).sum()
+    G = 0.5 * (np.outer(a, a) - inverse_K)
+    gradient = np.empty(d + 2)
+    gradient[:-2] = -2 * inverse * ((signal * G * slope).ravel() @ squares.reshape(n * n, d))
+    gradient[-2] = signal * (G * k).sum()
+    gradient[-1] = noise * np.trace(G)
+    spreads = priors.spreads(d)
+    deviations = (h - priors.medians(d)) / spreads
+    gradient -= deviations / spreads
+    return -float(log_likelihood - 0.5 * deviations @ deviations), -gradient
 
 
 def fit_hyperparameters(
@@ -139,47 +130,48 @@ def fit_hyperparameters(
 ) -> np.ndarray:
     """Most probable hyperparameters h, by L-BFGS from the priors' medians.
 
-    It always starts there, not where an earlier fit ended: the result depends on the data alone, and a
-    search that is taken up again sees the same model. Fitting degrades, it does not die: if it leads
-    nowhere, the medians are returned with a warning.
+    The start does not depend on an earlier fit. So the result depends on the data alone, and a
+    resumed search sees the same model. If the fit fails, the medians are returned with a warning.
     """
-    squares = differences(tensor(X), tensor(X), categorical).numpy()
+    squares = squared_differences(X, X, categorical)
 
     def loss(h: np.ndarray) -> tuple[float, np.ndarray]:
-        found = value_and_gradient(h, squares, z, kernel, priors, _JITTER)
+        found = value_and_gradient(h, squares, z, kernel, priors)
         return (_NOT_DEFINITE, np.zeros_like(h)) if found is None else found
 
     medians = priors.medians(X.shape[1])
-    with torch_context():
+    with single_threaded:
         best = minimize(
             loss,
             medians,
             jac=True,
             method="L-BFGS-B",
-            bounds=[(m - 12, m + 12) for m in medians],
+            bounds=[(m - _MAX_LOG_FACTOR, m + _MAX_LOG_FACTOR) for m in medians],
             options={"maxiter": max_iter, "ftol": 1e-6},
         )
     if not best.fun < _NOT_DEFINITE:
         warnings.warn(
-            "The Gaussian process could not be fitted; its default hyperparameters are used.", stacklevel=2
+            "The Gaussian process could not be fitted. Its default hyperparameters are used.",
+            SurrogateWarning,
+            stacklevel=2,
         )
         return medians
     return best.x
 
 
 class GaussianProcess(Posterior):
-    """Posterior of a GP with given hyperparameters.
+    """Posterior of a Gaussian process with given hyperparameters.
 
     Parameters
     ----------
     X, z : ndarray of shape (n, d) and (n,)
-        n may be 0: the prior.
+        Without trials, n = 0, it is the prior.
     h : ndarray of shape (d + 2,)
         Logarithms of lengthscales, signal variance and noise variance.
     categorical : ndarray of bool, shape (d,)
     kernel : {"se", "matern32", "matern52"}
     shift, scale : float
-        What turns z back into scores: ``shift + scale * z``.
+        They turn z back into scores, ``shift + scale * z``.
 
     Attributes
     ----------
@@ -200,66 +192,68 @@ class GaussianProcess(Posterior):
     ):
         self.X, self.z, self.h, self.categorical = X, z, h, categorical
         self.kernel, self.shift, self.scale = kernel, shift, scale
-        self._weights = torch.exp(-2 * tensor(h[:-2]))
+        self._lengths = np.exp(h[:-2])
         self._signal, self._noise = float(np.exp(h[-2])), float(np.exp(h[-1]))
         with single_threaded:
-            K = self._covariance(tensor(X), tensor(X)) + (self._noise + _JITTER) * eye(len(X))
-            self._L = torch.linalg.cholesky(K)
-            self._a = torch.cholesky_solve(tensor(z)[:, None], self._L)[:, 0]
-            log_det = torch.log(torch.diagonal(self._L)).sum()
-            self.log_evidence = float(-0.5 * (tensor(z) * self._a).sum() - log_det)
+            K = self.prior_covariance(X, X) + (self._noise + GP_JITTER) * np.eye(len(X))
+            self._L = np.linalg.cholesky(K)
+            white = whiten(self._L, z)
+            self._a = whiten(self._L, white, transposed=True)
+            self.log_evidence = float(-0.5 * white @ white - np.log(np.diag(self._L)).sum())
 
-    def _covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
-        """(n, d), (m, d) -> (n, m)."""
-        r2 = scaled_distances(A, B, self._weights, self.categorical)
-        return self._signal * KERNELS[self.kernel](r2)
-
-    @torch.no_grad()
     def prior_covariance(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Covariance before any trial, on the scale of z; (n, d), (m, d) -> (n, m)."""
-        with single_threaded:
-            return self._covariance(tensor(A), tensor(B)).numpy()
+        """Covariance without any trial, on the scale of z; (n, d), (m, d) -> (n, m)."""
+        k = kernel_matrix(A, B, self._lengths, self.categorical, self.kernel)
+        k *= self._signal
+        return k
 
-    @torch.no_grad()
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Means, variances, and covariances with the anchors, given the trials, on the scale of z.
 
         (n, d), (k, d) -> (n,), (n,), (n, k)
         """
         with single_threaded:
-            k, others = (self._covariance(tensor(each), tensor(self.X)) for each in (theta, anchors))
-            white, whites = (torch.linalg.solve_triangular(self._L, e.T, upper=False) for e in (k, others))
-            variance = (self._signal - (white * white).sum(0)).clamp_min(1e-12 * self._signal)
-            covariance = self._covariance(tensor(theta), tensor(anchors)) - white.T @ whites
-        return (k @ self._a).numpy(), variance.numpy(), covariance.numpy()
+            mean, variance, white = self._predict(theta)
+            other = whiten(self._L, self.prior_covariance(self.X, anchors))
+            return mean, variance, self.prior_covariance(theta, anchors) - white.T @ other
 
-    @torch.no_grad()
+    def _predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Means and variances on the scale of z, and L⁻¹ k; (m, d) -> (m,), (m,), (n, m)."""
+        k = self.prior_covariance(theta, self.X)
+        white = whiten(self._L, k.T)
+        variance = np.maximum(
+            self._signal - (white * white).sum(axis=0), _MIN_VARIANCE * self._signal
+        )
+        return k @ self._a, variance, white
+
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
         with single_threaded:
-            k = self._covariance(tensor(theta), tensor(self.X))  # (m, n)
-            mean = k @ self._a
-            white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
-            std = (self._signal - (white * white).sum(0)).clamp_min(1e-12 * self._signal).sqrt()
-        return self.shift + self.scale * mean.numpy(), self.scale * std.numpy()
+            mean, variance, _ = self._predict(theta)
+        return self.shift + self.scale * mean, self.scale * np.sqrt(variance)
 
-    @torch.no_grad()
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of the noise-free score; (m, d) -> (n, m)."""
         with single_threaded:
-            k = self._covariance(tensor(theta), tensor(self.X))
-            white = torch.linalg.solve_triangular(self._L, k.T, upper=False)
-            joint = self._covariance(tensor(theta), tensor(theta)) - white.T @ white
-            root = _factor(joint, self._signal).numpy()
-        draws = (k @ self._a).numpy() + rng.standard_normal((n, len(theta))) @ root.T
+            mean, _, white = self._predict(theta)
+            root = _factor(self.prior_covariance(theta, theta) - white.T @ white, self._signal)
+            draws = mean + rng.standard_normal((n, len(theta))) @ root.T
         return self.shift + self.scale * draws
 
 
-def _factor(K: torch.Tensor, scale: float) -> torch.Tensor:
-    """Cholesky factor of a covariance, with as much on its diagonal as rounding makes necessary."""
-    unit = eye(len(K))
-    for jitter in (1e-8, 1e-6, 1e-4):
-        L, failed = torch.linalg.cholesky_ex(K + jitter * scale * unit)
+def whiten(L: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray:
+    """L⁻¹ b, or L'⁻¹ b, for a lower triangular L; (n, n), (n, ...) -> (n, ...)."""
+    if not b.size:
+        return b  # some versions of scipy cannot solve an empty system
+    return solve_triangular(L, b, lower=True, trans=int(transposed), check_finite=False)
+
+
+def _factor(K: np.ndarray, scale: float) -> np.ndarray:
+    """Cholesky factor of a covariance, with as much jitter as rounding errors need."""
+    for jitter in _SAMPLE_JITTERS:
+        L, failed = lapack.dpotrf(K + jitter * scale * np.eye(len(K)), lower=1, clean=1)
         if not failed:
             return L
-    return torch.diag(torch.diagonal(K).clamp_min(0).sqrt())
+    return np.diag(np.sqrt(np.maximum(np.diag(K), 0)))

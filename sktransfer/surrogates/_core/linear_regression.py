@@ -1,4 +1,4 @@
-"""Bayesian linear regression, small enough to read. Torch, differentiable, a stack of tasks at once.
+"""Bayesian linear regression in torch, differentiable, for a stack of tasks at once.
 
 Notation (Perrone et al. 2018, supplement)
 --------
@@ -6,7 +6,7 @@ Phi (N, D) features        z (N,) scores          phi (m, D) features to predict
 z | w ~ N(Phi w, 1/beta),   w ~ N(0, 1/alpha),     r = beta / alpha
 N > D:   L the Cholesky factor of I + r Phi'Phi,   e = L^-1 Phi'z,   everything O(N D²)
 N <= D:  E that of I + r Phi Phi',                 e = E^-1 z,       everything O(D N²)
-Rows of zeros change nothing but their number: tasks of different lengths are padded to one stack.
+Rows of zeros only change the number of rows, so tasks of different lengths are padded to one stack.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class LinearRegression:
     alpha, beta : tensor of shape (...)
         Precision of the prior and of the noise.
     n : tensor of shape (...) or None
-        Rows that are not padding.
+        Number of rows that are not padding.
     dual : bool or None
-        Whether to use the form for N <= D; None decides by N and D. Both give the same.
+        Whether to use the form for N <= D. None decides by N and D. Both are equivalent.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class LinearRegression:
         self._e = torch.linalg.solve_triangular(self._L, right, upper=False)[..., 0]
 
     def loss(self) -> torch.Tensor:
-        """Minus the log marginal likelihood, up to n log(2 pi) / 2; -> (...)."""
+        """Negative log marginal likelihood, up to n log(2 pi) / 2; -> (...)."""
         e2 = (self._e * self._e).sum(-1)
         if not self._dual:
             e2 = (self._z * self._z).sum(-1) - self._r[..., 0, 0] * e2
@@ -66,7 +66,7 @@ class LinearRegression:
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """Means, variances, and covariances with the anchors; (m, D), (k, D) -> (m,), (m,), (m, k).
 
-        (The supplement prints |y|² for |phi|² in the variance of the form for N <= D.)
+        The supplement misprints |y|² for |phi|² in the variance of the form for N <= D.
         """
         white, others = self._whiten(phi), self._whiten(anchors)
         mean = self._r[0, 0] * (self._e @ white)
@@ -83,8 +83,10 @@ class LinearRegression:
         return torch.linalg.solve_triangular(self._L, right, upper=False)
 
 
-def fit_precisions(Phi: torch.Tensor, z: torch.Tensor, alpha: LogNormal, beta: LogNormal) -> np.ndarray:
-    """Most probable log alpha and log beta of one regression, by L-BFGS from the priors' medians; -> (2,)."""
+def fit_precisions(
+    Phi: torch.Tensor, z: torch.Tensor, alpha: LogNormal, beta: LogNormal
+) -> np.ndarray:
+    """Most probable log alpha and log beta, by L-BFGS from the priors' medians; -> (2,)."""
     medians = np.log([alpha.median, beta.median])
 
     def value_and_gradient(h: np.ndarray) -> tuple[float, np.ndarray]:
@@ -101,11 +103,12 @@ def fit_precisions(Phi: torch.Tensor, z: torch.Tensor, alpha: LogNormal, beta: L
     ).x
 
 
-def correlations(Y: torch.Tensor) -> torch.Tensor:
-    """Prior correlation of the first task's scores with each other's at k settings, averaged, in [0, 1].
+def feature_correlations(Y: torch.Tensor) -> torch.Tensor:
+    """Prior correlation of the first task's scores with each other task's; (m, k, D) -> (m - 1,).
 
-    Y are the features of m tasks at the same settings, (m, k, D) -> (m - 1,).
+    Y are the features of m tasks at the same k settings. The correlations are averaged over the
+    settings and clipped to [0, 1].
     """
-    Y = Y - Y.mean(dim=(0, 1))  # what all tasks and settings have in common tells nothing apart
+    Y = Y - Y.mean(dim=(0, 1))  # the common part distinguishes nothing
     Y = Y / Y.norm(dim=2, keepdim=True).clamp_min(1e-12)
     return (Y[1:] * Y[0]).sum(dim=2).clamp(0, 1).mean(dim=1)

@@ -1,48 +1,55 @@
-"""The guard against a misleading past: two beliefs, weighed by how well each foretold the target's scores.
+"""Bayesian model averaging as a guard against misleading past tasks.
 
-One belief comes from the past, the other from the target's trials alone (the `GP`). Bayesian model
-averaging: weight = odds before any trial times the ratio of the evidences. A past that misleads loses its
-say within a few trials, and the search goes on as if there had been none.
+One model learns from past tasks, the other is a plain `GP` on the target's trials. The odds of the
+first are its prior odds times the ratio of the evidences of the target's scores. If past tasks
+mislead, their weight vanishes within a few trials, and the search continues as if there were none.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from sktransfer.surrogates._core.conditioning import Conditioned
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates.base import Posterior
 
-PRIOR_LOG_ODDS = np.log(9.0)  # of the past against the target alone
+PRIOR_LOG_ODDS = np.log(9.0)  # of the model with past tasks
+_MAX_LOG_ODDS = 50.0
 
 
-class Alone:
-    """A plain GP as a prior, to measure how probable it makes the scores."""
+class GPPrior:
+    """The prior of a plain GP, to compute the evidence of the target's scores."""
 
     def __init__(self, gp: GaussianProcess):
         self._gp, self.noise = gp, float(np.exp(gp.h[-1]))
 
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         variance = np.full(len(theta), np.exp(self._gp.h[-2]))
         return np.zeros(len(theta)), variance, self._gp.prior_covariance(theta, anchors)
 
 
-class Guarded(Posterior):
-    """The average of two posteriors, matched in mean and variance.
+class AveragedPosterior(Posterior):
+    """Weighted average of two posteriors, matched in mean and variance.
 
-    Attributes
+    Parameters
     ----------
+    transfer : Posterior
+        The one that learns from past tasks.
+    plain : Posterior
+        The one that does not.
     weight : float
-        Of the first one, the one that rests on the past.
+        Weight of `transfer`.
     """
 
-    def __init__(self, past: Posterior, alone: Posterior, weight: float):
-        self._past, self._alone, self.weight = past, alone, weight
+    def __init__(self, transfer: Posterior, plain: Posterior, weight: float):
+        self._transfer, self._plain, self.weight = transfer, plain, weight
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation; (m, d) -> (m,), (m,)."""
-        (m1, s1), (m2, s2) = self._past.predict(theta), self._alone.predict(theta)
+        (m1, s1), (m2, s2) = self._transfer.predict(theta), self._plain.predict(theta)
         w = self.weight
         mean = w * m1 + (1 - w) * m2
         variance = w * (s1**2 + (m1 - mean) ** 2) + (1 - w) * (s2**2 + (m2 - mean) ** 2)
@@ -51,28 +58,31 @@ class Guarded(Posterior):
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws, each from one of the two; (m, d) -> (n, m)."""
         k = int(rng.binomial(n, self.weight))
-        draws = [self._past.sample(theta, k, rng), self._alone.sample(theta, n - k, rng)]
+        draws = [self._transfer.sample(theta, k, rng), self._plain.sample(theta, n - k, rng)]
         return rng.permutation(np.vstack(draws))
 
 
-def guard(
-    past: Conditioned,
+def average_by_evidence(
+    transfer: ConditionedPosterior,
     gp: GaussianProcess,
     theta: np.ndarray,
     y: np.ndarray,
     level: Level,
     prior_log_odds: float = PRIOR_LOG_ODDS,
-) -> Guarded:
-    """Weigh what the past believes against a GP on the trials alone, with one guess of the scale for both."""
-    if level.shift_std == 0:  # all tasks share one scale, they say; the trials alone need not believe it
+) -> AveragedPosterior:
+    """Average with a plain GP by the evidences of the scores under one prior of their scale."""
+    if (
+        level.shift_std == 0
+    ):  # tasks are assumed to share one scale; the plain GP does not assume it
         level = Level(level.shift, 3 * float(np.exp(level.log_scale)), level.log_scale, 1.0)
-    alone = Conditioned(Alone(gp), theta, y, level)
-    return weigh(past, alone, past.log_evidence - alone.log_evidence, prior_log_odds)
+    plain = ConditionedPosterior(GPPrior(gp), theta, y, level)
+    log_ratio = transfer.log_evidence - plain.log_evidence
+    return average_posteriors(transfer, plain, log_ratio, prior_log_odds)
 
 
-def weigh(
-    past: Posterior, alone: Posterior, log_ratio: float, prior_log_odds: float = PRIOR_LOG_ODDS
-) -> Guarded:
-    """The average of two beliefs on one scale, given the log ratio of their evidences."""
-    log_odds = np.clip(prior_log_odds + log_ratio, -50, 50)
-    return Guarded(past, alone, float(1 / (1 + np.exp(-log_odds))))
+def average_posteriors(
+    transfer: Posterior, plain: Posterior, log_ratio: float, prior_log_odds: float = PRIOR_LOG_ODDS
+) -> AveragedPosterior:
+    """Average of two posteriors on one scale, given the log ratio of their evidences."""
+    log_odds = np.clip(prior_log_odds + log_ratio, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+    return AveragedPosterior(transfer, plain, float(1 / (1 + np.exp(-log_odds))))

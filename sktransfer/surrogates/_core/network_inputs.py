@@ -1,7 +1,7 @@
-"""What a network sees of a configuration: numbers shifted to [-1, 1], an indicator for each category.
+"""Inputs of a network: numbers scaled to [-1, 1], and an indicator for each category.
 
-A network takes codes for amounts, and the code of a category is no amount. A category that was never seen
-has all indicators 0.
+A network treats codes as amounts, but the code of a category is not an amount. A category that was
+not seen has all indicators 0.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Inputs:
-    """Map from codes to inputs, learned from codes.
+    """Map from codes to network inputs.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ class Inputs:
 
     Examples
     --------
-    >>> inputs = Inputs.of(np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([False, True]))
+    >>> inputs = Inputs.from_codes(np.array([[0.5, 0.0], [1.0, 0.5]]), np.array([False, True]))
     >>> inputs(np.array([[0.0, 0.5]])).tolist()
     [[-1.0, 0.0, 1.0]]
     """
@@ -29,8 +29,8 @@ class Inputs:
         self.levels, self.categorical = levels, categorical
 
     @classmethod
-    def of(cls, theta: np.ndarray, categorical: np.ndarray) -> Inputs:
-        """With an indicator for each category that occurs in these codes, (n, d)."""
+    def from_codes(cls, theta: np.ndarray, categorical: np.ndarray) -> Inputs:
+        """A map with an indicator for each category in these codes, (n, d)."""
         pairs = [(c, v) for c in np.flatnonzero(categorical) for v in np.unique(theta[:, c])]
         return cls(np.array(pairs, dtype=float).reshape(-1, 2), categorical)
 
@@ -39,8 +39,8 @@ class Inputs:
         """Number of inputs."""
         return int((~self.categorical).sum()) + len(self.levels)
 
-    def are_like(self, other: Inputs) -> bool:
-        """Whether the columns of both mean the same."""
+    def is_compatible(self, other: Inputs) -> bool:
+        """Whether the columns of both have the same meaning."""
         return np.array_equal(self.levels, other.levels) and np.array_equal(
             self.categorical, other.categorical
         )
@@ -48,4 +48,6 @@ class Inputs:
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """(n, d) -> (n, width)."""
         columns = self.levels[:, 0].astype(int)
-        return np.hstack([2 * theta[:, ~self.categorical] - 1, theta[:, columns] == self.levels[:, 1]])
+        return np.hstack(
+            [2 * theta[:, ~self.categorical] - 1, theta[:, columns] == self.levels[:, 1]]
+        )

@@ -1,7 +1,7 @@
-"""`Past`: the trials of all past tasks in one table, each task's scores on one scale.
+"""`PastTrials`: the trials of all past tasks in one table, with comparable scores.
 
-Notation: m tasks, N trials in all; theta (N, d), z (N,) comparable scores, owner (N,) number of the task.
-Each task's own score is  shift + scale z.
+Notation: m tasks with N trials in all; theta (N, d) codes, z (N,) comparable scores, owner (N,) the
+number of each trial's task. A task's own scores are shift + scale z.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ import numpy as np
 from sktransfer.surrogates.base import EncodedTask
 from sktransfer.utils._scores import clip_low_outliers, standardize
 
-_NORMAL = 1.4826  # standard deviation of a normal distribution, in units of its median absolute deviation
+_MAD_TO_STD = 1.4826  # standard deviation of a normal distribution in median absolute deviations
+_MAX_DEVIATIONS = 3.0  # from the median, beyond which a value is winsorized
 
 
 @dataclass(frozen=True)
 class Level:
-    """What the past says of the shift and scale of a new task: shift normal, scale log-normal."""
+    """Prior of the shift and scale of a new task's scores: normal shift, log-normal scale."""
 
     shift: float
     shift_std: float
     log_scale: float
     log_scale_std: float
 
-    def moved_to(self, seen: np.ndarray) -> Level:
-        """This level, or where the scores of the target are nowhere near it, (n,), one of their own.
+    def recentered(self, seen: np.ndarray) -> Level:
+        """This level, or one around the observed scores (n,) if these are implausible under it.
 
-        An error is in the units of the data: those of house prices say nothing of where those of a length
-        are. Far is what the past would take for all but impossible.
+        Errors are in the units of the data: those of house prices say nothing about those of a
+        length.
 
         >>> accuracies = Level(0.8, 0.1, -3.0, 0.5)
-        >>> accuracies.moved_to(np.array([0.6, 0.9])) is accuracies
+        >>> accuracies.recentered(np.array([0.6, 0.9])) is accuracies
         True
-        >>> Level(-2.0, 1.0, -1.0, 0.5).moved_to(np.array([-3e4, -2e4])).shift
+        >>> Level(-2.0, 1.0, -1.0, 0.5).recentered(np.array([-3e4, -2e4])).shift
         -25000.0
         """
         seen = clip_low_outliers(seen[np.isfinite(seen)])
@@ -46,12 +47,12 @@ class Level:
         factor = np.log(spread) - self.log_scale if spread else 0.0
         apart = abs(center - self.shift)
         wider = factor > 3 * self.log_scale_std
-        # Trials that are all good ones differ less than a whole past search.
+        # A few good trials differ less than those of a whole past search.
         narrower = len(seen) >= 3 and factor < -3 * (self.log_scale_std + 1)
-        if apart > 10 * self.shift_std:  # in another unit the differences are larger by the same factor
+        if apart > 10 * self.shift_std:  # another unit: differences grow by the same factor
             unit = abs(center) / max(abs(self.shift), self.shift_std)
             spread = max(spread, 0.1 * unit * float(np.exp(self.log_scale)))
-            # Or it is one very bad trial: what is usual stays possible.
+            # It may be a single bad trial, so the past level stays possible.
             reach = max(3 * spread, min(apart, 1e3 * spread))
         elif wider or narrower:
             reach = 3 * spread
@@ -61,8 +62,8 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Past:
-    """Trials of the past tasks; arrays as in the notation above."""
+class PastTrials:
+    """Trials of the past tasks. See the notation above for the arrays."""
 
     theta: np.ndarray
     z: np.ndarray
@@ -73,10 +74,17 @@ class Past:
     categorical: np.ndarray
 
     @classmethod
-    def of(cls, tasks: Sequence[EncodedTask], scores: str | Callable[[EncodedTask], np.ndarray]) -> Past:
-        """Put the tasks together.
+    def from_tasks(
+        cls, tasks: Sequence[EncodedTask], scores: str | Callable[[EncodedTask], np.ndarray]
+    ) -> PastTrials:
+        """Concatenate the tasks.
 
-        Their scores are standardized, kept ("raw") on the one scale that they share, or made by a function.
+        Parameters
+        ----------
+        tasks : sequence of EncodedTask
+        scores : {"standardize", "raw"} or callable
+            Standardize each task's scores, keep the one scale that all tasks share, or compute the
+            scores of a task by a function.
         """
         if scores == "raw":
             finite = [task.z[np.isfinite(task.z)] for task in tasks]
@@ -103,39 +111,52 @@ class Past:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
+        """The fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __len__(self) -> int:
         """Number of tasks."""
         return len(self.ids)
 
-    def with_room(self, words: Sequence[str], rows: np.ndarray) -> list[str]:
-        """Words on each task, and for how many of its trials there was room: those in `rows`."""
-        used, there = (np.bincount(owner, minlength=len(self)) for owner in (self.owner[rows], self.owner))
-        return [f"{word}; {k} of its {n} trials" for word, k, n in zip(words, used, there, strict=True)]
+    def level(
+        self, weights: np.ndarray, known: np.ndarray, seen: np.ndarray, shared: bool = False
+    ) -> Level:
+        """Prior of a new task's shift and scale, from those of the past tasks.
 
-    def level(self, weights: np.ndarray, known: np.ndarray, seen: np.ndarray, shared: bool = False) -> Level:
-        """Shift and scale of a new task, from those of the past ones that are known, by how alike they are.
+        The standard deviations are never smaller than those that a single task leaves open.
 
-        Where the scores that were seen of it are nowhere near, they decide. With `shared` there is one scale
-        for all and nothing to guess. Otherwise the spread is never below what one task would leave open.
+        Parameters
+        ----------
+        weights : ndarray of shape (m,)
+            Similarity of each past task to the new one.
+        known : ndarray of bool, shape (m,)
+            The past tasks to use.
+        seen : ndarray of shape (n,)
+            Observed scores of the new task. They decide if they are implausible under the prior.
+        shared : bool
+            Whether all tasks share one scale, so that nothing is to be estimated.
         """
         if shared:
             return Level(float(self.shifts[0]), 0.0, float(np.log(self.scales[0])), 0.0)
-        weights, logs = weights[known] + 1e-3, _tamed(np.log(self.scales[known]), 0.5)
-        shifts = _tamed(self.shifts[known], float(np.exp(np.median(logs))))
+        weights, logs = weights[known] + 1e-3, _winsorize(np.log(self.scales[known]), 0.5)
+        shifts = _winsorize(self.shifts[known], float(np.exp(np.median(logs))))
         shift, log_scale = np.average(shifts, weights=weights), np.average(logs, weights=weights)
         shift_var = np.average((shifts - shift) ** 2, weights=weights) + np.exp(2 * log_scale)
         log_var = np.average((logs - log_scale) ** 2, weights=weights) + 0.25
-        level = Level(float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var)))
-        return level.moved_to(seen)
+        level = Level(
+            float(shift), float(np.sqrt(shift_var)), float(log_scale), float(np.sqrt(log_var))
+        )
+        return level.recentered(seen)
 
     def best_settings(self, n: int, usable: np.ndarray) -> np.ndarray:
-        """The n best settings of each usable task that exist in today's space; -> (k, d)."""
+        """Codes of the n best trials of each usable task, as in `best_rows`; -> (k, d)."""
         return self.theta[self.best_rows(n, usable)]
 
     def best_rows(self, n: int, usable: np.ndarray) -> np.ndarray:
-        """Rows of the n best trials of each usable task whose settings exist in today's space; -> (k,)."""
+        """Rows of the n best trials of each usable task; -> (k,).
+
+        Trials whose settings do not exist in the target's space are skipped.
+        """
         known = usable[self.owner] & ~(self.theta[:, self.categorical] < 0).any(axis=1)
         best = [np.empty(0, dtype=int)]
         for task in range(len(self)):
@@ -143,38 +164,80 @@ class Past:
             best.append(rows[np.argsort(-self.z[rows], kind="stable")[:n]])
         return np.concatenate(best)
 
-    def spread_order(self, reach: np.ndarray, first: int | None = None) -> np.ndarray:
-        """The trials of each task from the most to the least telling; ranks within the task, (N,).
+    def farthest_point_order(
+        self, lengthscales: np.ndarray, first: int | None = None
+    ) -> np.ndarray:
+        """Rank of each trial within its task, from 0; (d,) -> (N,).
 
-        The best trial first, then always the one that lies farthest from those taken, distances in units
-        of `reach` (the lengthscales): the greedy choice that leaves a Gaussian process with the smallest
-        largest uncertainty. The first n of each task are its n most telling trials. If only these are of
-        interest, `first` says how many: all others then have the rank N.
+        The best trial comes first, then always the one farthest from those taken, in units of the
+        lengthscales. This greedy choice leaves a Gaussian process with the smallest largest
+        uncertainty, so the first n trials represent a task well. With `first`, only so many are
+        ranked and all others get the rank N.
         """
         ranks = np.full(len(self.z), len(self.z))
-        reach, categorical = reach[:, None], self.categorical[:, None]
+        lengths, categorical = lengthscales[:, None], self.categorical[:, None]
         for task in range(len(self)):
             rows = np.flatnonzero(self.owner == task)
-            theta, z = np.ascontiguousarray(self.theta[rows].T), self.z[rows]  # (d, n): sums over columns
+            theta, z = (
+                np.ascontiguousarray(self.theta[rows].T),
+                self.z[rows],
+            )  # (d, n): sums over columns
             nearest = np.full(len(rows), np.inf)
             current = int(np.argmax(z)) if len(z) else 0
             for rank in range(len(rows) if first is None else min(first, len(rows))):
                 ranks[rows[current]] = rank
-                apart = (theta - theta[:, [current]]) / reach
+                apart = (theta - theta[:, [current]]) / lengths
                 if categorical.any():
-                    apart = np.where(categorical, (apart != 0) / reach, apart)
+                    apart = np.where(categorical, (apart != 0) / lengths, apart)
                 nearest = np.minimum(nearest, (apart * apart).sum(axis=0))
                 nearest[current] = -np.inf
                 current = int(np.argmax(nearest))
         return ranks
 
+    def representative_trials(
+        self,
+        similarity: np.ndarray,
+        usable: np.ndarray,
+        max_trials: int,
+        order: np.ndarray | None,
+    ) -> np.ndarray:
+        """Rows to condition a process on, at most `max_trials`; -> (k,).
 
-def _tamed(values: np.ndarray, usual: float) -> np.ndarray:
-    """The values, none of them farther from the median than three times what is usual; (m,) -> (m,).
+        A task's share is proportional to its squared similarity, the part of the target's variance
+        that it can explain.
 
-    One past task with an R² of -400 says nothing of where others are. Usual is the distance of half of them
-    plus `usual`, so that a few that agree leave room for others.
+        Parameters
+        ----------
+        similarity : ndarray of shape (m,)
+        usable : ndarray of bool, shape (m,)
+        max_trials : int
+        order : ndarray of shape (N,) or None
+            `farthest_point_order`, needed if the usable tasks have more than `max_trials` trials.
+        """
+        rows = np.flatnonzero(usable[self.owner])
+        if len(rows) <= max_trials or order is None:
+            return rows
+        # Trial number r of a task is taken once the task's share has grown to r + 1.
+        turn = (order[rows] + 1) / np.maximum(similarity[self.owner[rows]] ** 2, 1e-6)
+        return np.sort(rows[np.argsort(turn, kind="stable")[:max_trials]])
+
+    def describe_usage(self, texts: Sequence[str], rows: np.ndarray) -> list[str]:
+        """Each task's text, with the number of its trials that are in `rows`."""
+        used, there = (
+            np.bincount(owner, minlength=len(self)) for owner in (self.owner[rows], self.owner)
+        )
+        return [
+            f"{text}; {k} of its {n} trials" for text, k, n in zip(texts, used, there, strict=True)
+        ]
+
+
+def _winsorize(values: np.ndarray, typical_spread: float) -> np.ndarray:
+    """Clip values (m,) to three robust standard deviations around their median; -> (m,).
+
+    One past task with an R² of -400 tells nothing about others. The robust standard deviation is
+    increased by `typical_spread`, so that a few tasks that agree leave room for others.
     """
     middle = np.median(values)
-    reach = 3 * (_NORMAL * np.median(np.abs(values - middle)) + usual)
+    mad = np.median(np.abs(values - middle))
+    reach = _MAX_DEVIATIONS * (_MAD_TO_STD * mad + typical_spread)
     return np.clip(values, middle - reach, middle + reach)

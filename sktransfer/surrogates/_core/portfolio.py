@@ -1,7 +1,7 @@
-"""A few settings that together do well on the past tasks: what to try while nothing is known of the target.
+"""Settings that together do well on the past tasks, for the first trials of a target.
 
-Notation: m past tasks; c candidates, the best setting of each; S (m, c) the tasks' standardized scores there,
-as a Gaussian process on each task's own trials expects them.
+Notation: m past tasks; c candidates, the best setting of each task; S (m, c) the tasks'
+standardized scores at these, as predicted by a Gaussian process on each task's own trials.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._scores import standardize
 
 MIN_GAIN = 0.05  # standard deviations of a task's scores, averaged over the tasks
-MAX_TASKS = 200  # that a portfolio is chosen for; of more tasks it would hardly differ
+MAX_TASKS = 200  # that a portfolio is selected for; with more it would hardly differ
 
 
-def select_portfolio(past: Past, size: int) -> np.ndarray:
-    """Rows of the past's table, best first, at most `size`; -> (k,).
+def select_portfolio(past: PastTrials, size: int) -> np.ndarray:
+    """Rows of at most `size` past trials, best first; -> (k,).
 
-    Greedy: always the setting that most raises what each task would reach with the best of those chosen.
-    That is within 1 - 1/e of the best choice there is (the sum of maxima is submodular). It ends where a
-    further setting promises next to nothing. A setting that today's space does not know is none.
+    The selection is greedy: each step takes the setting that most improves the tasks' best scores
+    so far. The sum of maxima is submodular, so the result is within 1 - 1/e of the optimum. It ends
+    when the gain is negligible. Settings that do not exist in the target's space are skipped.
     """
     known = (past.theta[:, past.categorical] >= 0).all(axis=1)
     tasks = np.unique(np.linspace(0, len(past) - 1, min(len(past), MAX_TASKS)).astype(int))
@@ -32,15 +32,26 @@ def select_portfolio(past: Past, size: int) -> np.ndarray:
     if not best:
         return np.empty(0, dtype=int)
     candidates = np.array(best)
-    S = np.array([_expected(past, rows, past.theta[candidates]) for rows in own])
-    # An average setting is what a task reaches without advice.
-    return candidates[complement(S, np.zeros(len(tasks)), size, MIN_GAIN)]
+    S = np.array([_predict_scores(past, rows, past.theta[candidates]) for rows in own])
+    # Without a portfolio a task reaches an average score, 0.
+    return candidates[select_greedily(S, np.zeros(len(tasks)), size, MIN_GAIN)]
 
 
-def complement(S: np.ndarray, reached: np.ndarray, size: int, min_gain: float = 0.0) -> list[int]:
-    """Candidates that most raise what the tasks have reached, each chosen given those before; (m, c), (m,).
+def select_greedily(
+    S: np.ndarray, reached: np.ndarray, size: int, min_gain: float = 0.0
+) -> list[int]:
+    """Candidates that most improve the tasks' best scores so far, each given those before.
 
-    After the first, one that raises the mean by less than `min_gain` is not worth a trial.
+    Parameters
+    ----------
+    S : ndarray of shape (m, c)
+        Score of each task at each candidate.
+    reached : ndarray of shape (m,)
+        Best score of each task so far.
+    size : int
+        Maximum number of candidates.
+    min_gain : float
+        After the first one, a candidate must raise the mean by this much.
     """
     chosen: list[int] = []
     for _ in range(min(size, S.shape[1])):
@@ -54,8 +65,8 @@ def complement(S: np.ndarray, reached: np.ndarray, size: int, min_gain: float = 
     return chosen
 
 
-def _expected(past: Past, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
-    """Scores of one task at other tasks' settings; near none of its trials it is its average, 0."""
+def _predict_scores(past: PastTrials, rows: np.ndarray, theta: np.ndarray) -> np.ndarray:
+    """Scores of one task at other tasks' settings; far from its trials this is its average, 0."""
     d = past.theta.shape[1]
     z, _, _ = standardize(past.z[rows])
     gp = GaussianProcess(past.theta[rows], z, default_priors(d).medians(d), past.categorical)

@@ -1,30 +1,36 @@
-"""The Gaussian processes of many past tasks, one each, computed all at once.
+"""The Gaussian processes of many past tasks, one each, computed together.
 
-Notation: m tasks of at most N trials: theta (m, N, d), z (m, N), real (m, N) bool, h (m, d + 2) as in
-`_gp_core`; k points. Shorter tasks are padded with trials that have a score of 0, variance 1 and no
-covariance with anything: they change nothing. Real trials come first.
+Notation: m tasks of at most N trials, theta (m, N, d), z (m, N), real (m, N) bool, h (m, d + 2) as
+in `gaussian_process`. Shorter tasks are padded with trials of score 0 and variance 1 that have no
+covariance with any other, so padding changes nothing. Real trials come first.
 """
 
 from __future__ import annotations
 
-import numpy as np
-import torch
+import warnings
 
-from sktransfer.surrogates._core.gaussian_process import KERNELS, differences, scaled_distances
-from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.training import train
+import numpy as np
+from scipy.linalg import lapack
+
+from sktransfer.exceptions import SurrogateWarning
+from sktransfer.surrogates._core.defaults import GP_JITTER
+from sktransfer.surrogates._core.gaussian_process import Priors
+from sktransfer.surrogates._core.kernels import KERNELS, kernel_matrix, squared_differences
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
-from sktransfer.utils._torch import eye, tensor
 
-_JITTER = 1e-9
-_DRAW_JITTER = 1e-6  # of the signal variance: what two all but equal points differ by in a draw
-_GROUP = 60_000  # entries of covariance matrices that a training step works on: what fits into the cache
-_RATE, _STEPS = 0.2, 40  # ends within 0.1 of the best log posterior
+_SAMPLE_JITTER = 1e-6  # relative to the signal variance, for draws at nearly equal points
+_MAX_GROUP_ENTRIES = (
+    60_000  # covariances that a training step works on, so that they fit into the cache
+)
+_MIN_LENGTH_RATIO = 0.7  # of the shortest and the longest task of a group
+_LEARNING_RATE, _STEPS = 0.2, 40  # they end within 0.1 of the best log posterior
+_RATE_DECAY = 0.9  # share of the learning rate that is lost over all steps
 
 
-def padded(past: Past, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The kept trials, (N,) bool, of each past task side by side; -> theta, z, real of the notation."""
+def pad_tasks(past: PastTrials, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The kept trials, (N,) bool, of each past task; -> theta, z, real of the notation."""
     rows = [np.flatnonzero(kept & (past.owner == task)) for task in range(len(past))]
     N = max((len(own) for own in rows), default=0)
     real = np.arange(N) < np.array([len(own) for own in rows])[:, None]
@@ -33,40 +39,42 @@ def padded(past: Past, kept: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.nda
     return theta, z, real
 
 
-def most_telling(past: Past, max_trials: int) -> np.ndarray:
-    """Which trials a process is made of: at most so many of each task, the best and the farthest apart."""
+def select_trials(past: PastTrials, max_trials: int) -> np.ndarray:
+    """Select at most `max_trials` of each task, the best and most distant; -> (N,) bool."""
     if len(past) == 0 or np.bincount(past.owner).max() <= max_trials:
         return np.ones(len(past.z), dtype=bool)
-    return past.spread_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
+    return past.farthest_point_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
+
+
+# -- hyperparameters
+# -----------------------------------------------------------------------------------
 
 
 def fit_tasks(
     theta: np.ndarray, z: np.ndarray, real: np.ndarray, categorical: np.ndarray, kernel: str
 ) -> np.ndarray:
-    """Most probable hyperparameters of each task, as the `GP` has them for the target; -> h (m, d + 2).
+    """Most probable hyperparameters of each task, under the priors of `GP`; -> h (m, d + 2).
 
-    Adam, on all tasks of a group at once: each has its own hyperparameters and its own steps. A task of
-    one trial keeps the medians of the priors.
+    Adam runs on all tasks of a group at once. A task of one trial keeps the medians of the priors.
     """
     m, _, d = theta.shape
     h = np.tile(default_priors(d).medians(d), (m, 1))
     lengths = real.sum(axis=1)
-    for group in _groups(lengths):
+    for group in _group_by_length(lengths):
         N = lengths[group[-1]]
         h[group] = _fit_group(theta[group, :N], z[group, :N], real[group, :N], categorical, kernel)
     return h
 
 
-def _groups(lengths: np.ndarray) -> list[np.ndarray]:
-    """Tasks of two or more trials in groups of about equal length, so that little is padding."""
+def _group_by_length(lengths: np.ndarray) -> list[np.ndarray]:
+    """Tasks of two or more trials, in groups of similar length so that there is little padding."""
     order = np.argsort(lengths, kind="stable")
     order = order[lengths[order] >= 2]
     groups: list[np.ndarray] = []
     while len(order):
-        # All in a group are as long as its longest; one that is much shorter goes to the next.
         longest = lengths[order[-1]]
-        fits = (lengths[order] > 0.7 * longest).sum()
-        size = int(min(fits, max(1, _GROUP // longest**2)))
+        similar = (lengths[order] > _MIN_LENGTH_RATIO * longest).sum()
+        size = int(min(similar, max(1, _MAX_GROUP_ENTRIES // longest**2)))
         groups.append(order[-size:])
         order = order[:-size]
     return groups
@@ -75,37 +83,77 @@ def _groups(lengths: np.ndarray) -> list[np.ndarray]:
 def _fit_group(
     theta: np.ndarray, z: np.ndarray, real: np.ndarray, categorical: np.ndarray, kernel: str
 ) -> np.ndarray:
+    """Adam (Kingma & Ba 2015) on each task's log posterior; -> h (m, d + 2)."""
     m, N, d = theta.shape
-    priors, z_t, both, own = default_priors(d), tensor(z), *_masks(real)
-    squares = torch.stack([differences(tensor(t), tensor(t), categorical) for t in theta])
-    squares = squares.reshape(m, N * N, d)
-    h = tensor(np.tile(priors.medians(d), (m, 1))).requires_grad_(True)
-
-    def loss() -> torch.Tensor:
-        r2 = (squares @ torch.exp(-2 * h[:, :d, None])).reshape(m, N, N)
-        K = torch.exp(h[:, -2])[:, None, None] * KERNELS[kernel](r2)
-        K = K * both + torch.diag_embed(own * (torch.exp(h[:, -1:]) + _JITTER) + (1 - own))
-        log_prior = (
-            priors.lengthscale.log_density(h[:, :d])
-            + priors.signal.log_density(h[:, -2])
-            + priors.noise.log_density(h[:, -1])
-        )
-        # Of the log likelihood only the gradient is needed, and by K it is (a a' - K^-1) / 2, a = K^-1 z:
-        # going back through the factorisation would take most of the time.
-        with torch.no_grad():
-            inverse = torch.cholesky_inverse(torch.linalg.cholesky(K))
-            a = inverse @ z_t[..., None]
-            by_K = 0.5 * (a @ a.mT - inverse)
-        return -((by_K * K).sum() + log_prior)
-
-    train(loss, [([h], _RATE)], _STEPS)
-    return h.detach().numpy()
+    priors = default_priors(d)
+    squares = squared_differences(theta, theta, categorical).reshape(m, N * N, d)
+    h = np.tile(priors.medians(d), (m, 1))
+    first, second, good = np.zeros_like(h), np.zeros_like(h), h.copy()
+    for step in range(1, _STEPS + 1):
+        gradient = _gradient(h, squares, z, real, kernel, priors)
+        if gradient is None or not np.isfinite(gradient).all():
+            warnings.warn(
+                "The processes of past tasks were not fully trained: the likelihood is not finite.",
+                SurrogateWarning,
+                stacklevel=2,
+            )
+            return good
+        good = h.copy()
+        first += 0.1 * (gradient - first)
+        second += 0.001 * (gradient * gradient - second)
+        scale = np.sqrt(second / (1 - 0.999**step)) + 1e-8
+        rate = _LEARNING_RATE * (1 - _RATE_DECAY * step / _STEPS)
+        h -= rate / (1 - 0.9**step) * first / scale
+    return h
 
 
-def _masks(real: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-    """1 for pairs of real trials, and for real trials; (m, N) -> (m, N, N), (m, N)."""
-    own = tensor(real)
-    return own[:, :, None] * own[:, None, :], own
+def _gradient(
+    h: np.ndarray, squares: np.ndarray, z: np.ndarray, real: np.ndarray, kernel: str, priors: Priors
+) -> np.ndarray | None:
+    """Gradient of the negative log posterior, as in `value_and_gradient`; -> (m, d + 2).
+
+    None if a covariance has no Cholesky factor.
+    """
+    m, N = z.shape
+    d = h.shape[1] - 2
+    inverse_squares, signal = np.exp(-2 * h[:, :d]), np.exp(h[:, -2])[:, None, None]
+    noise = np.exp(h[:, -1:])
+    r2 = (squares @ inverse_squares[:, :, None]).reshape(m, N, N)
+    k, slope = KERNELS[kernel](np.maximum(r2, 0, out=r2), True)
+    assert slope is not None
+    both = real[:, :, None] & real[:, None, :]
+    k *= both
+    K = signal * k
+    K[:, np.arange(N), np.arange(N)] += np.where(real, noise + GP_JITTER, 1.0)
+    inverse = _invert(K)
+    if inverse is None:
+        return None
+    a = (inverse @ z[..., None])[..., 0]
+    G = 0.5 * (a[:, :, None] * a[:, None, :] - inverse)
+    gradient = np.empty_like(h)
+    by_r2 = (signal * G * (slope * both)).reshape(m, 1, N * N)
+    gradient[:, :d] = -2 * inverse_squares * (by_r2 @ squares)[:, 0]
+    gradient[:, -2] = signal[:, 0, 0] * (G * k).sum(axis=(1, 2))
+    gradient[:, -1] = (np.diagonal(G, axis1=1, axis2=2) * real * noise).sum(axis=1)
+    gradient -= (h - priors.medians(d)) / priors.spreads(d) ** 2
+    return -gradient
+
+
+def _invert(K: np.ndarray) -> np.ndarray | None:
+    """Inverses of positive definite matrices; None if one is not; (m, N, N) -> (m, N, N)."""
+    inverse = np.empty_like(K)
+    for number, each in enumerate(K):
+        L, failed = lapack.dpotrf(each, lower=1)
+        if failed:
+            return None
+        half, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+        lower = np.tril(half)
+        inverse[number] = lower + np.tril(lower, -1).T
+    return inverse
+
+
+# -- posteriors
+# ----------------------------------------------------------------------------------------
 
 
 class TaskGPs:
@@ -128,23 +176,27 @@ class TaskGPs:
         categorical: np.ndarray,
         kernel: str,
     ):
-        self._theta, self._real, self._h = tensor(theta), torch.from_numpy(real), tensor(h)
+        self._theta, self._real, self._h = theta, real, h
         self._categorical, self._kernel = categorical, kernel
-        with torch.no_grad(), single_threaded:
-            both, own = _masks(real)
-            noise = torch.exp(self._h[:, -1:]) + _JITTER
-            K = self._covariance(self._theta, self._theta) * both
-            L = torch.linalg.cholesky(K + torch.diag_embed(own * noise + (1 - own)))
-            self._a = torch.cholesky_solve(tensor(z)[..., None], L)[..., 0]
-            # The inverse of the factor: predictions are then products of matrices, several times faster.
-            unit = eye(L.shape[-1]).expand_as(L)
-            self._whiten = torch.linalg.solve_triangular(L, unit, upper=False)
+        with single_threaded:
+            K = self._covariance(theta, theta) * (real[:, :, None] & real[:, None, :])
+            N = theta.shape[1]
+            K[:, np.arange(N), np.arange(N)] += np.where(real, np.exp(h[:, -1:]) + GP_JITTER, 1.0)
+            # With the inverse of the factor predictions are products of matrices, several times
+            # faster.
+            self._whiten = np.linalg.inv(np.linalg.cholesky(K))
+            white = self._whiten @ z[..., None]
+            self._a = (np.swapaxes(self._whiten, 1, 2) @ white)[..., 0]
 
     def take(self, numbers: np.ndarray) -> TaskGPs:
-        """Some of the processes, without the padding that these do not need."""
-        chosen, index = object.__new__(TaskGPs), torch.from_numpy(np.asarray(numbers, dtype=np.int64))
-        chosen._categorical, chosen._kernel, chosen._h = self._categorical, self._kernel, self._h[index]
-        N = int(self._real[index].sum(1).max()) if len(index) else 0
+        """Some of the processes, without the padding that they do not need."""
+        chosen, index = object.__new__(TaskGPs), np.asarray(numbers, dtype=np.int64)
+        chosen._categorical, chosen._kernel, chosen._h = (
+            self._categorical,
+            self._kernel,
+            self._h[index],
+        )
+        N = int(self._real[index].sum(axis=1).max()) if len(index) else 0
         chosen._theta, chosen._real = self._theta[index, :N], self._real[index, :N]
         chosen._a, chosen._whiten = self._a[index, :N], self._whiten[index, :N, :N]
         return chosen
@@ -154,43 +206,44 @@ class TaskGPs:
 
     @property
     def sizes(self) -> np.ndarray:
-        """Number of trials of each; (m,)."""
-        return self._real.sum(1).numpy()
+        """Number of trials of each task; (m,)."""
+        return self._real.sum(axis=1)
 
-    def _covariance(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
+    def _covariance(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """(m, n, d), (m, k, d) -> (m, n, k)."""
-        r2 = scaled_distances(A, B, torch.exp(-2 * self._h[:, :-2]), self._categorical)
-        return torch.exp(self._h[:, -2])[:, None, None] * KERNELS[self._kernel](r2)
+        lengths = np.exp(self._h[:, :-2])
+        k = kernel_matrix(A, B, lengths, self._categorical, self._kernel)
+        k *= np.exp(self._h[:, -2])[:, None, None]
+        return k
 
-    def _to_trials(self, theta: np.ndarray) -> torch.Tensor:
+    def _to_trials(self, theta: np.ndarray) -> np.ndarray:
         """Covariances of points with the trials; (k, d) -> (m, k, N)."""
-        return self._covariance(tensor(theta)[None], self._theta) * self._real[:, None, :]
+        k = self._covariance(theta[None], self._theta)
+        k *= self._real[:, None, :]
+        return k
 
-    @torch.no_grad()
     def mean(self, theta: np.ndarray) -> np.ndarray:
         """(k, d) -> (m, k)."""
         with single_threaded:
-            return (self._to_trials(theta) @ self._a[..., None])[..., 0].numpy()
+            return (self._to_trials(theta) @ self._a[..., None])[..., 0]
 
-    @torch.no_grad()
     def moments(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and variances, without noise; (k, d) -> (m, k), (m, k)."""
         with single_threaded:
             k = self._to_trials(theta)
-            white = k @ self._whiten.mT
-            signal = torch.exp(self._h[:, -2:-1])
-            variance = torch.maximum(signal - (white * white).sum(-1), 1e-12 * signal)
-            return (k @ self._a[..., None])[..., 0].numpy(), variance.numpy()
+            white = k @ np.swapaxes(self._whiten, 1, 2)
+            signal = np.exp(self._h[:, -2:-1])
+            variance = np.maximum(signal - (white * white).sum(axis=-1), 1e-12 * signal)
+            return (k @ self._a[..., None])[..., 0], variance
 
-    @torch.no_grad()
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Joint draws of each process, independent of each other; (k, d) -> (m, n, k)."""
         with single_threaded:
             k = self._to_trials(theta)
-            white = k @ self._whiten.mT
-            points = tensor(theta)[None]
-            joint = self._covariance(points, points) - white @ white.mT
-            jitter = _DRAW_JITTER * torch.exp(self._h[:, -2])[:, None, None]
-            root = torch.linalg.cholesky(joint + jitter * eye(len(theta)))
-            noise = tensor(rng.standard_normal((len(self), n, len(theta))))
-            return (self._a[:, None, :] @ k.mT + noise @ root.mT).numpy()
+            white = k @ np.swapaxes(self._whiten, 1, 2)
+            points = np.broadcast_to(theta, (len(self), *theta.shape))
+            joint = self._covariance(points, points) - white @ np.swapaxes(white, 1, 2)
+            jitter = _SAMPLE_JITTER * np.exp(self._h[:, -2])[:, None, None]
+            root = np.linalg.cholesky(joint + jitter * np.eye(len(theta)))
+            noise = rng.standard_normal((len(self), n, len(theta)))
+            return self._a[:, None, :] @ np.swapaxes(k, 1, 2) + noise @ np.swapaxes(root, 1, 2)

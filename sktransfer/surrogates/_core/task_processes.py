@@ -1,8 +1,8 @@
-"""What `rgpe` and `tst` share: a process for each past task and one for the target, added up by weights.
+"""`TaskProcesses` and `TaskEnsemble`: a process for each past task, and weighted sums of them.
 
-Notation: K past tasks that are listened to, mean mu_i and variance s2_i of each one's process at a
-configuration, on the scale of its own standardized scores; w (K + 1,) weights that sum to 1, the last one
-the target's. The sum is a belief about the target's standardized scores.
+Notation: K past tasks that are used, mean mu_i and variance s2_i of each one's process at a
+configuration, in units of its own standardized scores; w (K + 1,) weights that sum to 1, the
+target's last. The sum predicts the target's standardized scores.
 """
 
 from __future__ import annotations
@@ -11,164 +11,168 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sktransfer.surrogates._core.gaussian_process import KERNELS, GaussianProcess
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.past_trials import Past
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
+from sktransfer.surrogates._core.kernels import KERNELS
+from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.task_gaussian_processes import (
     TaskGPs,
     fit_tasks,
-    most_telling,
-    padded,
+    pad_tasks,
+    select_trials,
 )
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP
 
 
-def discordance(f: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Ordered pairs of trials that f puts in another order than their scores; (..., n), (n,) -> (...).
+def count_discordant_pairs(f: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Ordered pairs of trials that f and the scores order differently; (..., n), (n,) -> (...).
 
-    Trials of equal scores, of which cross-validation has many, are in no order: they do not count.
+    Pairs of equal scores, which are frequent in cross-validation, do not count.
     """
     below = f[..., :, None] < f[..., None, :]
     return ((below != (z[:, None] < z)) & (z[:, None] != z)).sum(axis=(-2, -1))
 
 
-class TaskProcesses(MetaSurrogate):
-    """Base of the surrogates that begin with a process for each past task."""
+class TaskProcesses(TransferSurrogate):
+    """Base of the surrogates that fit a process to each past task."""
 
     kernel: str
     max_tasks: int
     max_trials: int
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
+            raise ValueError(f"kernel={self.kernel!r} is not known. Use one of {sorted(KERNELS)}.")
         for name in ("max_tasks", "max_trials"):
             if not getattr(self, name) >= 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
 
-    def _relative(self) -> Surrogate:
+    def _make_fallback(self) -> Surrogate:
         return GP(kernel=self.kernel, n_initial=self.n_initial)
 
-    def _set_up(self, past: Past) -> None:
+    def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._made: TaskGPs | None = None
+        self._processes_cache: TaskGPs | None = None
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
-        kept = most_telling(self.past_, self.max_trials)
-        theta, z, real = padded(self.past_, kept)
+        kept = select_trials(self.past_, self.max_trials)
+        theta, z, real = pad_tasks(self.past_, kept)
         h = np.full((len(theta), theta.shape[2] + 2), np.nan)
-        earlier = self._earlier(warm_from)
+        known = self._known_hyperparameters(warm_from)
         for task in range(len(theta)):
-            h[task] = earlier.get(_identity(theta[task], z[task], real[task]), np.nan)
+            h[task] = known.get(_trials_key(theta[task], z[task], real[task]), np.nan)
         new = np.isnan(h).any(axis=1)
         h[new] = fit_tasks(theta[new], z[new], real[new], self.past_.categorical, self.kernel)
         self.learned_ |= {"h": h, "kept": kept}
 
-    def _earlier(self, warm_from: Surrogate | None) -> dict[bytes, np.ndarray]:
-        """Hyperparameters that are known already, by the trials that they were fitted to."""
+    def _known_hyperparameters(self, warm_from: Surrogate | None) -> dict[bytes, np.ndarray]:
+        """Hyperparameters of an earlier surrogate, by the trials that they were fitted to."""
         if not isinstance(warm_from, TaskProcesses) or warm_from.kernel != self.kernel:
             return {}
         old = warm_from.learned_
         if "h" not in old or old["h"].shape[1] != self.past_.theta.shape[1] + 2:
             return {}
-        trials = zip(*padded(warm_from.past_, old["kept"]), strict=True)
-        return {_identity(*one): h for one, h in zip(trials, old["h"], strict=True)}
+        trials = zip(*pad_tasks(warm_from.past_, old["kept"]), strict=True)
+        return {_trials_key(*one): h for one, h in zip(trials, old["h"], strict=True)}
 
     @property
     def _processes(self) -> TaskGPs:
-        if self._made is None:
-            theta, z, real = padded(self.past_, self.learned_["kept"])
-            self._made = TaskGPs(theta, z, real, self.learned_["h"], self.past_.categorical, self.kernel)
-        return self._made
+        if self._processes_cache is None:
+            theta, z, real = pad_tasks(self.past_, self.learned_["kept"])
+            self._processes_cache = TaskGPs(
+                theta, z, real, self.learned_["h"], self.past_.categorical, self.kernel
+            )
+        return self._processes_cache
+
+
+def _trials_key(theta: np.ndarray, z: np.ndarray, real: np.ndarray) -> bytes:
+    return theta[real].tobytes() + z[real].tobytes()
 
 
 class TaskEnsemble(TaskProcesses):
-    """Base of the ensembles; a subclass gives the weights and says which variances count.
+    """Base of the ensembles. A subclass defines the weights and the variance.
 
-    Where there are more than `max_tasks` past tasks, those are listened to whose means put the target's
-    trials in order with the fewest mistakes; of equals, before the second trial of all, those with the
-    most trials.
+    If there are more than `max_tasks` past tasks, those are used whose means rank the target's
+    trials with the fewest mistakes. Among equals, and before the second trial, those with the most
+    trials are used.
     """
+
+    # -- defined by subclasses -----------------------------------------------------------------
+
+    def _compute_weights(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
+        """Weights of the past tasks and of the target's own process; (K + 1,)."""
+        raise TypeError(f"{type(self).__name__} must define _compute_weights.")
+
+    def _uses_target_variance(self, own: GaussianProcess) -> bool:
+        """Whether the variance is that of the target's own process."""
+        raise TypeError(f"{type(self).__name__} must define _uses_target_variance.")
 
     # -- the target ----------------------------------------------------------------------------
 
-    def _weigh(self, tasks: TaskGPs, own: GaussianProcess) -> np.ndarray:
-        """Weights of the past tasks and of the target's own process; (K + 1,)."""
-        raise TypeError(f"{type(self).__name__} must define _weigh.")
-
-    def _own_variance(self, own: GaussianProcess) -> bool:
-        """Whether the target's process alone says how uncertain the sum is."""
-        raise TypeError(f"{type(self).__name__} must define _own_variance.")
-
-    def _listened_to(self, own: GaussianProcess) -> np.ndarray:
+    def _nearest_tasks(self, own: GaussianProcess) -> np.ndarray:
         """Numbers of the past tasks that get a weight; (K,)."""
         tasks = self._processes
         if len(tasks) <= self.max_tasks:
             return np.arange(len(tasks))
-        mistakes = discordance(tasks.mean(own.X), own.z)
+        mistakes = count_discordant_pairs(tasks.mean(own.X), own.z)
         return np.sort(np.lexsort((-tasks.sizes, mistakes))[: self.max_tasks])
 
-    def _weighed(self, own: GaussianProcess) -> tuple[np.ndarray, np.ndarray]:
+    def _weighted_tasks(self, own: GaussianProcess) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the past tasks, and the weights, the target's last; (K,), (K + 1,)."""
-        numbers = self._listened_to(own)
-        weights = self._weigh(self._processes.take(numbers), own)
+        numbers = self._nearest_tasks(own)
+        weights = self._compute_weights(self._processes.take(numbers), own)
         return numbers, weights / weights.sum()
 
     def posterior(self, target: EncodedTask) -> Posterior:
         """The weighted sum of the past tasks' processes and of one on the target's trials."""
-        own = self._own(target)
+        own = self._target_gp(target)
         if not self._has_past:
             return own
-        numbers, weights = self._weighed(own)
+        numbers, weights = self._weighted_tasks(own)
         used = weights[:-1] > 0
-        belief = Ensemble(
+        ensemble = Ensemble(
             self._processes.take(numbers[used]),
             own,
             np.append(weights[:-1][used], weights[-1]),
-            own_variance=self._own_variance(own),
+            own_variance=self._uses_target_variance(own),
         )
         ok = np.isfinite(target.z)
         seen = target.z[ok]
         if not len(seen) or seen.min() == seen.max():
-            # The target does not show its scale yet: it is taken to be the past tasks'.
+            # The target's scale is still unknown: assume that of the past tasks.
             share = np.zeros(len(self.past_))
             share[numbers] = weights[:-1]
             level = self.past_.level(share, np.ones(len(share), dtype=bool), seen)
             scale = float(np.exp(level.log_scale))
             if len(seen):
-                believed = belief.standardized(target.theta[ok])[0].mean()
-                belief.set_level(float(seen[0] - scale * believed), scale)
+                predicted = ensemble.standardized(target.theta[ok])[0].mean()
+                ensemble.set_level(float(seen[0] - scale * predicted), scale)
             else:
-                belief.set_level(level.shift, scale, level.shift_std)
-        return belief
+                ensemble.set_level(level.shift, scale, level.shift_std)
+        return ensemble
 
-    def similarity(self, target: EncodedTask) -> np.ndarray | None:
-        """The weight of each past task, as a share of the largest of all weights, the target's included."""
-        alike = np.zeros(len(self.past_))
+    def similarity(self, target: EncodedTask) -> np.ndarray:
+        """Each past task's weight relative to the largest weight, the target's included."""
+        similarity = np.zeros(len(self.past_))
         if self._has_past:
-            numbers, weights = self._weighed(self._own(target))
-            alike[numbers] = weights[:-1] / weights.max()
-        return self._placed(alike)
+            numbers, weights = self._weighted_tasks(self._target_gp(target))
+            similarity[numbers] = weights[:-1] / weights.max()
+        return self._scatter(similarity)
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
-        """By how many trials of the target each past task was judged."""
-        words = [f"left out: not among the {self.max_tasks} that agree best with the trials"] * len(
-            self.past_
-        )
+        """The number of the target's trials that each past task was compared by."""
+        reason = f"excluded: {self.max_tasks} other tasks agree better with the trials"
+        texts = [reason] * len(self.past_)
         if self._has_past:
-            for number in self._listened_to(self._own(target)):
-                words[number] = f"order of the scores of {len(target.z)} trials"
-        return self._placed_words(words)
+            for number in self._nearest_tasks(self._target_gp(target)):
+                texts[number] = f"ranking of {len(target.z)} trials"
+        return self._scatter_text(texts)
 
-    def _own(self, target: EncodedTask) -> GaussianProcess:
+    def _target_gp(self, target: EncodedTask) -> GaussianProcess:
         own = self.fallback_.posterior(target)
         assert isinstance(own, GaussianProcess)
         return own
-
-
-def _identity(theta: np.ndarray, z: np.ndarray, real: np.ndarray) -> bytes:
-    return theta[real].tobytes() + z[real].tobytes()
 
 
 class Ensemble(Posterior):
@@ -177,43 +181,46 @@ class Ensemble(Posterior):
     Parameters
     ----------
     tasks : TaskGPs
-        Those of the past tasks.
+        Processes of the past tasks.
     own : GaussianProcess
-        That of the target.
+        Process of the target.
     weights : ndarray of shape (K + 1,)
         The target's last.
     own_variance : bool
-        True: the variance is that of `own`. False: that of the sum, w_i² s2_i added up.
-
-    Attributes
-    ----------
-    incumbent : float or None
-        What is believed of the best trial so far. The past tasks' levels are not the target's: against the
-        score itself, the belief about a trial that was made already could promise an improvement for ever.
+        Whether the variance is that of `own`. Otherwise it is that of the sum, sum w_i² s2_i.
     """
 
-    def __init__(self, tasks: TaskGPs, own: GaussianProcess, weights: np.ndarray, *, own_variance: bool):
-        self._tasks, self._own, self.weights, self._own_variance = tasks, own, weights, own_variance
+    def __init__(
+        self, tasks: TaskGPs, own: GaussianProcess, weights: np.ndarray, *, own_variance: bool
+    ):
+        self._tasks, self._own, self.weights = tasks, own, weights
+        self._own_variance = own_variance
         self.set_level(own.shift, own.scale)
 
     def set_level(self, shift: float, scale: float, level_std: float = 0.0) -> None:
-        """What turns standardized scores into scores, and how uncertain the shift is."""
+        """Set the map from standardized scores to scores, and the uncertainty of the shift."""
         self._shift, self._scale, self.level_std = shift, scale, level_std
         trials = self._own.X
         self._incumbent = float(self.predict(trials)[0].max()) if len(trials) else None
 
     def incumbent(self, z: np.ndarray) -> float | None:
+        """The predicted score of the best trial.
+
+        Past tasks have other levels than the target. Compared with the observed score, the
+        prediction at an old trial could promise an improvement forever.
+        """
         return self._incumbent
 
     def standardized(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and variance of the standardized score; (k, d) -> (k,), (k,)."""
         w, own = self.weights[:-1], self.weights[-1]
         own_mean, own_std = self._own.predict(theta)
-        own_mean, own_std = (own_mean - self._own.shift) / self._own.scale, own_std / self._own.scale
+        own_mean = (own_mean - self._own.shift) / self._own.scale
+        own_variance = (own_std / self._own.scale) ** 2
         if self._own_variance:
-            return w @ self._tasks.mean(theta) + own * own_mean, own_std**2
+            return w @ self._tasks.mean(theta) + own * own_mean, own_variance
         means, variances = self._tasks.moments(theta)
-        return w @ means + own * own_mean, w**2 @ variances + own**2 * own_std**2
+        return w @ means + own * own_mean, w**2 @ variances + own**2 * own_variance
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the score; (k, d) -> (k,), (k,)."""

@@ -1,4 +1,4 @@
-"""The one training loop of the surrogates, Adam on a stochastic loss, and batches of tasks for it."""
+"""The training loop of the surrogates, Adam on a stochastic loss, and batches of tasks for it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,30 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import torch
 
-from sktransfer.utils._torch import tensor
+from sktransfer.exceptions import SurrogateWarning
+from sktransfer.utils._torch import tensor, torch_context
 
 
+@torch_context()
 def train(
     loss: Callable[[], torch.Tensor],
     groups: list[tuple[list[torch.Tensor], float]],
     steps: int,
-    fall: float = 0.9,
+    decay: float = 0.9,
 ) -> None:
-    """Minimize a stochastic loss by Adam (Kingma & Ba 2015), each group of weights at its own rate.
+    """Minimize a stochastic loss by Adam (Kingma & Ba 2015).
 
-    The rates fall evenly, by the share `fall` of their first value. Where the loss is no number, the last
-    good weights are kept. (torch's own optimizers import half a thousand modules before the first step.)
+    If the loss or its gradient is not finite, training ends with the last good weights and a
+    warning. torch's own optimizers are not used, because they import some 500 modules.
+
+    Parameters
+    ----------
+    loss : callable
+    groups : list of (list of Tensor, float)
+        Weights and their learning rate.
+    steps : int
+    decay : float
+        Share of the learning rates that is lost, linearly, over all steps.
     """
     weights = [weight for group, _ in groups for weight in group]
     rates = [rate for group, rate in groups for _ in group]
@@ -35,9 +46,13 @@ def train(
             if not gradients or not all(gradient.isfinite().all() for gradient in gradients):
                 for weight, last in zip(weights, good, strict=True):
                     weight.copy_(last)
-                warnings.warn("Training ended early: the likelihood was no number.", stacklevel=2)
+                warnings.warn(
+                    "Training ended early because the likelihood is not finite.",
+                    SurrogateWarning,
+                    stacklevel=2,
+                )
                 return
-            rest = 1 - fall * step / steps
+            rest = 1 - decay * step / steps
             for k, (weight, gradient) in enumerate(zip(weights, gradients, strict=True)):
                 good[k].copy_(weight)
                 first[k].mul_(0.9).add_(gradient, alpha=0.1)
@@ -49,11 +64,23 @@ def train(
 def task_batches(
     owner: np.ndarray, size: int, max_trials: int, rng: np.random.Generator
 ) -> Iterator[tuple[np.ndarray, torch.Tensor, torch.Tensor]]:
-    """Endless batches of whole tasks, each task once before any again (but for a last, smaller batch).
+    """Endless batches of tasks. Each epoch uses each task at most once, in batches of equal size.
 
-    Of a task with more than `max_trials` trials, some others each time. Yields the tasks (k,), the rows of
-    their trials padded to one length (k, N), and 1 where a row is real, 0 where it is padding (k, N).
-    `owner` is the task of each row, sorted, all of 0..m-1 in it.
+    Parameters
+    ----------
+    owner : ndarray of shape (N,)
+        The task of each row, sorted, with all of 0..m-1.
+    size : int
+        Tasks in a batch.
+    max_trials : int
+        Of a longer task, a random subset of this size is drawn each time.
+    rng : numpy Generator
+
+    Yields
+    ------
+    tasks, rows, real : ndarray of shape (k,), tensors of shape (k, N)
+        The tasks, the rows of their trials padded to one length, and 1 for real rows, 0 for
+        padding.
     """
     starts = np.searchsorted(owner, np.arange(owner[-1] + 2))
     m = len(starts) - 1

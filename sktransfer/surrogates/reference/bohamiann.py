@@ -1,20 +1,22 @@
 """`Bohamiann`: a Bayesian neural network, sampled; Springenberg et al. 2016. No transfer.
 
-Notation: x (n, p) inputs of the target's n trials, z (n,) standardized scores; f(x; w) a network with one
-output; t = [w, log s²] all that is sampled. K chains run side by side: each weight has a leading axis of K.
+Notation: x (n, p) inputs of the target's n trials, z (n,) standardized scores; f(x; w) a network
+with one output; t = [w, log s²] all that is sampled. K chains run in parallel: each weight has a
+leading axis of K.
 
-    U(t) = sum_i [(z_i - f(x_i; w))² / 2 s² + log s² / 2] - log p(w) - log p(s²)                   (eq. 4)
+    U(t) = sum_i [(z_i - f(x_i; w))² / 2 s² + log s² / 2] - log p(w) - log p(s²)          (eq. 4)
 
-Stochastic-gradient Hamiltonian Monte Carlo with the scale adapted to each weight (section 4.2): V the running
-mean of the squared gradients, with g the one of the gradients and T the time that both look back,
+Stochastic-gradient Hamiltonian Monte Carlo, with the scale adapted to each weight (section 4.2): V
+is the running mean of the squared gradients, g that of the gradients, T the number of steps that
+both average over,
 
-    during burn-in   T += 1 - g² T / V,   g += (grad U - g) / T,   V += (grad U² - V) / T          (eq. 8, 9)
-    always           v += - e² V^-1/2 grad U - a v + N(0, 2 e² a V^-1/2),   t += v                 (eq. 10)
+    burn-in   T += 1 - g² T / V,   g += (grad U - g) / T,   V += (grad U² - V) / T   (eq. 8, 9)
+    always    v += - e² V^-1/2 grad U - a v + N(0, 2 e² a V^-1/2),   t += v          (eq. 10)
 
-with a = e V^-1/2 C = 0.05. The paper subtracts e⁴ from the noise's variance, for the noise that minibatches
-put into the gradient; all trials of a search fit into one batch, so there is none. It runs one chain for
-thousands of steps; here several short ones start from draws of the prior, so that a proposal takes less than
-an evaluation. The spread of their predictions is that of the noise-free score.
+with a = e V^-1/2 C = 0.05. The paper subtracts e⁴ from the variance of the noise, because
+minibatches make the gradient noisy. Here all trials are in one batch. The paper runs one chain for
+thousands of steps. Here several short chains start from draws of the prior, so that a proposal
+takes less time than an evaluation. The spread of their predictions is that of the noise-free score.
 """
 
 from __future__ import annotations
@@ -38,22 +40,22 @@ FRICTION = 0.05  # a
 class Bohamiann(Surrogate):
     """A Bayesian neural network on the target's own trials, by Hamiltonian Monte Carlo.
 
-    Needs nothing of the archive. Linear in the trials; each proposal samples anew, from the same seed, so
-    that the belief depends on the trials alone. To be preferred to `GP` where scores jump, or for very many
-    trials; it is here to be compared with.
+    It uses no past tasks. The cost is linear in the trials. Each proposal samples again from the
+    same seed, so that the posterior depends on the trials alone. It serves for comparison; prefer
+    it to `GP` if scores jump, or for very many trials.
 
     Parameters
     ----------
     layers : tuple of int
         Units of the network's tanh layers.
     n_chains, n_samples : int
-        Chains, each from its own draw of the prior, and networks kept of each.
+        Number of chains, each from its own draw of the prior, and networks kept of each.
     burn_in, thin : int
-        Steps before the first kept network, and between two.
+        Steps before the first kept network, and between two kept ones.
     step_size : float
-        e of the update.
+        The e of the update.
     n_initial : int
-        Space-filling trials before the model is asked.
+        Space-filling trials before the model is used.
     random_state : int
 
     Examples
@@ -86,10 +88,9 @@ class Bohamiann(Surrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Bohamiann:
-        """Check the parameters; nothing is learned from past tasks."""
+    def check_params(self) -> None:
         if not self.layers or min(self.layers) < 1:
-            raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
+            raise ValueError(f"layers={self.layers!r} must be one or more numbers of units.")
         for name in ("n_chains", "n_samples", "burn_in", "thin"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
@@ -97,15 +98,18 @@ class Bohamiann(Surrogate):
             raise ValueError("n_chains * n_samples must be at least 2: one network has no spread.")
         if not 0 < self.step_size < 1:
             raise ValueError(f"step_size={self.step_size!r} must be between 0 and 1.")
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Bohamiann:
+        """Check the parameters. Nothing is learned from past tasks."""
         super().fit(tasks, warm_from)
         return self
 
     def posterior(self, target: EncodedTask) -> Networks | None:
-        """Sample networks given the target's trials; None without a trial."""
+        """Sample networks given the target's trials; None without trials."""
         if not len(target.z):
             return None
         z, shift, scale = standardize(clip_low_outliers(target.z))
-        inputs = Inputs.of(target.theta, target.categorical)
+        inputs = Inputs.from_codes(target.theta, target.categorical)
         with torch_context():
             kept = self._sample(tensor(inputs(target.theta)), tensor(z))
         return Networks(inputs, kept, shift, scale)
@@ -127,8 +131,8 @@ class Bohamiann(Surrogate):
                 T += 1 - g * g * T / V
                 g += rate * (gradient - g)
                 V += rate * (gradient * gradient - V)
-                # The mean of the squared gradients is that of the curvature, which is at least the prior's:
-                # a gradient that happens to be small at first must not make for a giant step.
+                # The squared gradients estimate the curvature, which is at least the prior's.
+                # A gradient that is small by chance must not cause a giant step.
                 V = torch.maximum(V, precisions)
             pace = self.step_size**2 / V.sqrt()
             noise = tensor(rng.standard_normal(t.shape))
@@ -142,7 +146,7 @@ class Bohamiann(Surrogate):
 def _prior_draws(
     sizes: list[int], k: int, rng: np.random.Generator
 ) -> tuple[list[tuple[int, int]], torch.Tensor]:
-    """Shapes of weights and log s², and k draws of the weights, each in one row; -> (k, P)."""
+    """Shapes of the weights and log s², and k draws of the weights, one per row; -> (k, P)."""
     draws = [[w.detach() for w in Network(sizes, rng).weights] for _ in range(k)]
     shapes = [(w.shape[0], w.shape[1]) if w.ndim == 2 else (1, len(w)) for w in draws[0]]
     noise = tensor([np.log(NOISE.median)])
@@ -151,12 +155,12 @@ def _prior_draws(
 
 
 def _prior_precisions(shapes: list[tuple[int, int]]) -> torch.Tensor:
-    """Of the weights, by the inputs of their layer (one, for a bias), and of log s²; -> (P,)."""
+    """Prior precisions: number of inputs of a layer, 1 for biases and log s²; -> (P,)."""
     return tensor(np.concatenate([np.full(rows * columns, rows) for rows, columns in shapes]))
 
 
 def _split(t: torch.Tensor, shapes: list[tuple[int, int]]) -> list[torch.Tensor]:
-    """(K, P) -> a stack (K, inputs, units) or (K, 1, units) for each weight: `forward` takes them."""
+    """Split the rows into weights; (K, P) -> (K, inputs, units), or (K, 1, units) for biases."""
     parts = t.split([rows * columns for rows, columns in shapes], dim=1)
     return [part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)]
 
@@ -168,7 +172,7 @@ def _energy(
     x: torch.Tensor,
     z: torch.Tensor,
 ) -> torch.Tensor:
-    """U, summed over the chains, which do not touch each other (equation 4)."""
+    """U of equation 4, summed over the independent chains."""
     *weights, log_noise = _split(t, shapes)
     error = z - forward(x, weights)[..., 0]  # (K, n)
     log_noise = log_noise[:, 0, 0]
@@ -184,18 +188,18 @@ class Networks(Posterior):
         self._inputs, self._weights, self.shift, self.scale = inputs, weights, shift, scale
 
     @torch.no_grad()
-    def _all(self, theta: np.ndarray) -> np.ndarray:
+    def _predict_all(self, theta: np.ndarray) -> np.ndarray:
         """Scores by each network; (m, d) -> (S, m)."""
         with torch_context():
             return forward(tensor(self._inputs(theta)), self._weights)[..., 0].numpy()
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation over the networks; (m, d) -> (m,), (m,)."""
-        f = self._all(theta)
+        f = self._predict_all(theta)
         std = np.maximum(f.std(axis=0, ddof=1), 1e-6)
         return self.shift + self.scale * f.mean(axis=0), self.scale * std
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Functions drawn among the networks; (m, d) -> (n, m)."""
-        f = self._all(theta)
+        f = self._predict_all(theta)
         return self.shift + self.scale * f[rng.integers(len(f), size=n)]

@@ -1,15 +1,15 @@
-"""`DNGO`: Bayesian linear regression on a network of the target's own trials; Snoek et al. 2015. No transfer.
+"""`DNGO`: Bayesian linear regression on a network, without transfer; Snoek et al. 2015.
 
 Notation: x (n, p) inputs of the target's n trials, z (n,) standardized scores;
 Phi = phi_w(x) (n, D) the last hidden layer of a network with weights w and a linear output v.
 
     first    min over w, v of |z - Phi v|² / 2, by a few steps of Adam   (section 3.1)
-    then     v is forgotten: z | v ~ N(Phi v, 1/beta), v ~ N(0, 1/alpha)  (section 3.2, equations 2 to 6)
+    then     v is dropped: z | v ~ N(Phi v, 1/beta), v ~ N(0, 1/alpha)    (section 3.2, eq. 2 to 6)
 
-The weights begin at a draw of their prior and are stopped early: a penalty would draw those that a few trials
-do not need to zero, and with them every uncertainty. alpha and beta by their marginal likelihood with
-log-normal priors. The paper integrates over them by slice
-sampling, and has a quadratic prior mean; here they are the most probable ones, and the mean is zero.
+The weights start from a draw of their prior, and training stops early. A penalty would shrink
+weights that a few trials do not need to zero, and with them the uncertainty. alpha and beta
+maximize the marginal likelihood with log-normal priors. The paper integrates over them by slice
+sampling and has a quadratic prior mean. Here the mean is zero.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ SIGNAL = LogNormal(1.0, 1.0)  # prior of D/2 / alpha, about the variance of Phi 
 
 
 class DNGO(Surrogate):
-    """Bayesian linear regression on the last layer of a network, trained on the target's own trials.
+    """Bayesian linear regression on a network, trained on the target's own trials.
 
-    Needs nothing of the archive. The network is trained anew at each trial, from the same first weights, so
-    that the belief depends on the trials alone; linear in their number. To be preferred to `GP` only for
-    thousands of trials; it is here to be compared with.
+    It uses no past tasks. The network is retrained after each trial from the same initial weights,
+    so that the posterior depends on the trials alone. The cost is linear in their number. It serves
+    for comparison; prefer it to `GP` only for thousands of trials.
 
     Parameters
     ----------
     layers : tuple of int
-        Units of the network's tanh layers; the last is the number D of features.
+        Units of the network's tanh layers. The last is the number D of features.
     steps, learning_rate : int, float
         Adam steps and their rate.
     n_initial : int
-        Space-filling trials before the model is asked.
+        Space-filling trials before the model is used.
     random_state : int
-        Seed of the first weights.
+        Seed of the initial weights.
 
     Examples
     --------
@@ -74,21 +74,23 @@ class DNGO(Surrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> DNGO:
-        """Check the parameters; nothing is learned from past tasks."""
+    def check_params(self) -> None:
         if not self.layers or min(self.layers) < 1:
-            raise ValueError(f"layers={self.layers!r} must be the numbers of units of one or more layers.")
+            raise ValueError(f"layers={self.layers!r} must be one or more numbers of units.")
         if self.steps < 0:
             raise ValueError(f"steps={self.steps!r} must not be negative.")
+
+    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> DNGO:
+        """Check the parameters. Nothing is learned from past tasks."""
         super().fit(tasks, warm_from)
         return self
 
     def posterior(self, target: EncodedTask) -> HeadPosterior | None:
-        """Train the network on the target's trials, then regress on its features; None without a trial."""
+        """Train the network on the target's trials, then regress on its features."""
         if not len(target.z):
             return None
         z, shift, scale = standardize(clip_low_outliers(target.z))
-        inputs = Inputs.of(target.theta, target.categorical)
+        inputs = Inputs.from_codes(target.theta, target.categorical)
         x, z_t = tensor(inputs(target.theta)), tensor(z)
         network = Network([inputs.width, *self.layers, 1], np.random.default_rng(self.random_state))
 
@@ -140,4 +142,6 @@ class HeadPosterior(Posterior):
             mean, _, covariance = self._head.moments(phi, phi)
             values, vectors = torch.linalg.eigh(covariance)
             root = (vectors * values.clamp_min(0).sqrt()).numpy()
-        return self.shift + self.scale * (mean.numpy() + rng.standard_normal((n, len(theta))) @ root.T)
+        return self.shift + self.scale * (
+            mean.numpy() + rng.standard_normal((n, len(theta))) @ root.T
+        )

@@ -1,16 +1,18 @@
-"""`SCoT`: a ranker puts all tasks on one scale, then a Gaussian process (Bardenet et al. 2013, "Collaborative
-hyperparameter tuning"; as described by Yogatama & Mann 2014, sections 1, 3.5 and 4.1).
+"""`SCoT`: a ranker maps all tasks to one scale, then a Gaussian process; Bardenet et al. 2013.
 
-Notation: N trials of some past tasks and of the target, theta (N, d), f (N,) scores, x (3,) a task's data
-features; phi(theta, x) (F,) random Fourier features of a squared-exponential kernel (Rahimi & Recht 2007).
+"Collaborative hyperparameter tuning", as described by Yogatama & Mann 2014, sections 1, 3.5, 4.1.
 
-    w = argmin |w|² / 2 + C sum over pairs i, j of one task with f_i > f_j of log(1 + exp(w phi_j - w phi_i))
-    s = w phi                                                the latent score of each trial: one scale for all
+Notation: N trials of some past tasks and of the target, theta (N, d), f (N,) scores, x (3,) a
+task's data features; phi(theta, x) (F,) random Fourier features of a squared-exponential kernel
+(Rahimi & Recht 2007).
+
+    w = argmin |w|² / 2 + C sum_{i, j of one task, f_i > f_j} log(1 + exp(w phi_j - w phi_i))
+    s = w phi                          the latent score of each trial, on one scale for all tasks
     s ~ GP over [theta, x], squared exponential, a lengthscale per column
 
-The first line is SVMrank with the logistic loss for the hinge, which has a gradient. It is trained anew at
-each trial of the target, since the target's trials have a say in it: O(T²) pairs of each task of T trials,
-then the process, O(N³). That is what Yogatama & Mann's surface does without.
+The first line is SVMrank with the logistic loss in place of the hinge, so that it has a gradient.
+The ranker is retrained at each trial of the target, because it ranks these trials as well: O(T²)
+pairs of each task of T trials, then the process, O(N³). Yogatama & Mann's surface avoids this cost.
 """
 
 from __future__ import annotations
@@ -21,51 +23,49 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from sktransfer.surrogates._core.conditioning import Conditioned
-from sktransfer.surrogates._core.gaussian_process import (
-    KERNELS,
-    GaussianProcess,
-    fit_hyperparameters,
-)
-from sktransfer.surrogates._core.meta_surrogate import MetaSurrogate
-from sktransfer.surrogates._core.model_averaging import Alone, weigh
-from sktransfer.surrogates._core.past_trials import Past
-from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, known
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess, fit_hyperparameters
+from sktransfer.surrogates._core.kernels import KERNELS
+from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
+from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._scores import impute_failures
-from sktransfer.utils._torch import torch_context
+from sktransfer.utils._threads import single_threaded
 
-_TRAINED_ON = 150  # trials that the hyperparameters are learned from
-_LEAST_NOISE = 1e-4  # variance of a latent score: two trials may be all but the same
-_MISFIT = 0.1  # least variance of a task's scores about the latent ones, both standardized
+_N_TRAINING_TRIALS = 150  # that the hyperparameters are learned from
+_MIN_NOISE = 1e-4  # variance of latent scores, because two trials may be nearly equal
+_MIN_MISFIT = 0.1  # variance of a task's scores around the latent ones, both standardized
 
 
-class SCoT(MetaSurrogate):
-    """Surrogate-based collaborative tuning: rank all trials of all tasks, then a Gaussian process.
+class SCoT(TransferSurrogate):
+    """Surrogate-based collaborative tuning: rank all trials, then fit a Gaussian process.
 
-    Needs trials of past tasks, two at least of some; of their data only the numbers of rows, columns and
-    classes. Only the order of a task's scores counts, so metrics may be mixed. The ranker and the process
-    are fitted anew at each trial: O(max_trials³). It is here to be compared with; `CommonSurface` does
-    about as well and scales.
+    It needs trials of past tasks, at least two of some task, and of their data only the numbers of
+    rows, columns and classes. Only the order of a task's scores counts, so metrics may differ
+    between tasks. Ranker and process are refitted at each trial, O(max_trials³). It serves for
+    comparison; `CommonSurface` does about as well and scales.
 
     Parameters
     ----------
     C : float
-        Weight of the pairs against that of the prior.
+        Weight of the pairs relative to the prior.
     n_features : int
-        Random Fourier features of the ranker.
+        Number of random Fourier features of the ranker.
     kernel : {"se", "matern52", "matern32"}
-        Of the process.
+        Kernel of the process.
     max_trials : int
-        Past trials that are ranked: those of the tasks with the nearest data features. The paper takes all.
+        Maximum number of past trials to rank, of the tasks with the nearest data features. The
+        paper ranks all.
     max_iter : int
-        Iterations of L-BFGS for the ranker.
+        Maximum number of L-BFGS iterations for the ranker.
     guard : bool
-        Whether the belief is averaged with a Gaussian process on the target alone, by how well each foretold
-        the target's scores. The paper has no such protection.
+        Whether to average with a plain GP, weighted by how well each predicted the target's scores.
+        The paper does not.
     n_initial : int
-        Space-filling trials where there is no past.
+        Space-filling trials if there are no past ones.
     random_state : int
 
     Examples
@@ -101,45 +101,49 @@ class SCoT(MetaSurrogate):
         self.n_initial = n_initial
         self.random_state = random_state
 
-    def _check(self) -> None:
+    def check_params(self) -> None:
         if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r} is not known. Give one of {sorted(KERNELS)}.")
+            raise ValueError(f"kernel={self.kernel!r} is not known. Use one of {sorted(KERNELS)}.")
         for name in ("n_features", "max_trials", "max_iter"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
         if not self.C > 0:
             raise ValueError(f"C={self.C!r} must be positive.")
 
-    def _set_up(self, past: Past) -> None:
+    def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._kept: tuple[np.ndarray, np.ndarray, _Before] | None = None
+        self._prior_cache: tuple[np.ndarray, np.ndarray, _PastRanks] | None = None
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
-        """Data features, and hyperparameters of the process from the ranks of some tasks."""
+        """Learn data features, and hyperparameters from the latent scores of some tasks."""
         profiles = [task.profile for task in tasks]
-        scale = DataFeatures.of(profiles)
+        scale = DataFeatures.from_profiles(profiles)
         self.learned_ = {"low": scale.low, "high": scale.high, "features": scale.table(profiles)}
-        self.learned_["basis"] = np.array([known(each) for each in profiles], dtype=str)
-        self.learned_["places"] = np.concatenate([_places(task.z) for task in tasks])
+        self.learned_["basis"] = np.array([describe_features(each) for each in profiles], dtype=str)
+        self.learned_["ranks"] = np.concatenate([_ranks(task.z) for task in tasks])
         order = np.random.default_rng(self.random_state).permutation(len(tasks))
-        rows = self._first(order, _TRAINED_ON)
+        rows = self._first_rows(order, _N_TRAINING_TRIALS)
         trials = self._past_trials(rows)
         d = trials.X.shape[1]
         h = fit_hyperparameters(
-            trials.X, self._rank(trials), self._categorical, kernel=self.kernel, priors=default_priors(d)
+            trials.X,
+            self._rank(trials),
+            self._categorical,
+            kernel=self.kernel,
+            priors=default_priors(d),
         )
-        h[-1] = max(h[-1], np.log(_LEAST_NOISE))
+        h[-1] = max(h[-1], np.log(_MIN_NOISE))
         self.learned_["h"] = h
 
     @property
     def _categorical(self) -> np.ndarray:
-        """Of the process's columns: the configuration's and the data features."""
+        """Which columns of the process are categorical: configuration, then data features."""
         return np.append(self.past_.categorical, np.zeros(len(NAMES), dtype=bool))
 
     # -- ranking -------------------------------------------------------------------------------
 
-    def _rank(self, trials: _Trials) -> np.ndarray:
-        """Latent scores of all trials: mean 0, deviation 1 within an average task; -> (n,)."""
+    def _rank(self, trials: _RankedTrials) -> np.ndarray:
+        """Latent scores of all trials: mean 0, deviation 1 within the average task; -> (n,)."""
         better, worse = trials.pairs()
         Phi = self._fourier(trials.X)
 
@@ -151,9 +155,13 @@ class SCoT(MetaSurrogate):
             value = 0.5 * w @ w + self.C * np.logaddexp(0, -margin).sum()
             return value, w + self.C * (Phi.T @ slope)
 
-        with torch_context():
+        with single_threaded:
             found = minimize(
-                loss, np.zeros(Phi.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": self.max_iter}
+                loss,
+                np.zeros(Phi.shape[1]),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": self.max_iter},
             )
             s = Phi @ found.x
         means = np.bincount(trials.owner, s) / np.maximum(np.bincount(trials.owner), 1)
@@ -161,50 +169,52 @@ class SCoT(MetaSurrogate):
         return (s - s.mean()) / within if within > 1e-12 else np.zeros(len(s))
 
     def _fourier(self, X: np.ndarray) -> np.ndarray:
-        """Features whose products are about exp(-r² / 2), lengthscales as in the process's prior; -> (n, F).
+        """Features whose products approximate exp(-r² / 2); -> (n, F).
 
-        A category is a corner of a simplex with edges of length 1, as everywhere.
+        The lengthscales are those of the process's prior. A category is a corner of a simplex with
+        edges of length 1, as in `kernels`.
         """
         d = self.past_.theta.shape[1]
         inputs = self.inputs_(X[:, :d])
         n_numbers = int((~self.past_.categorical).sum())
         length = np.repeat([0.5, np.sqrt(0.5)], [n_numbers, inputs.shape[1] - n_numbers])
-        columns = np.hstack([inputs * length, X[:, d:]]) / default_priors(X.shape[1]).lengthscale.median
+        median = default_priors(X.shape[1]).lengthscale.median
+        columns = np.hstack([inputs * length, X[:, d:]]) / median
         rng = np.random.default_rng(self.random_state)
         waves = rng.standard_normal((columns.shape[1], self.n_features))
         phase = rng.uniform(0, 2 * np.pi, self.n_features)
         return np.sqrt(2 / self.n_features) * np.cos(columns @ waves + phase)
 
-    def _past_trials(self, rows: np.ndarray) -> _Trials:
+    def _past_trials(self, rows: np.ndarray) -> _RankedTrials:
         past = self.past_
         X = np.hstack([past.theta[rows], self.learned_["features"][past.owner[rows]]])
-        return _Trials(X, self.learned_["places"][rows], past.owner[rows])
+        return _RankedTrials(X, self.learned_["ranks"][rows], past.owner[rows])
 
-    def _first(self, order: np.ndarray, room: int) -> np.ndarray:
-        """Trials of the tasks in this order, until there is no more room; -> (n,), numbers of rows."""
-        place = np.argsort(order)[self.past_.owner]
-        return np.sort(np.argsort(place, kind="stable")[:room])
+    def _first_rows(self, order: np.ndarray, max_rows: int) -> np.ndarray:
+        """Rows of the first `max_rows` trials, with the tasks in this order; -> (n,)."""
+        position = np.argsort(order)[self.past_.owner]
+        return np.sort(np.argsort(position, kind="stable")[:max_rows])
 
     # -- the target ----------------------------------------------------------------------------
 
     def posterior(self, target: EncodedTask) -> Posterior:
-        """Rank all trials, fit the process to the ranks, and bring it to the scale of the target's scores."""
+        """Rank all trials, fit the process to the latent scores, and scale these."""
         if not self._has_past:
             return self.fallback_.posterior(target)
         past, x = self.past_, self._target_features(target)
-        before = self._before(x)
-        level = past.level(self._alike(x), np.ones(len(past), dtype=bool), target.z)
+        prior = self._prior(x)
+        level = past.level(self._similarity_to(x), np.ones(len(past), dtype=bool), target.z)
         y = impute_failures(target.z)
-        fair = Conditioned(before, target.theta, y, level)
+        from_past = ConditionedPosterior(prior, target.theta, y, level)
         if not len(y):
-            return fair
-        trials = before.trials.and_one_more(_beside(target.theta, x), _places(target.z))
+            return from_past
+        trials = prior.trials.with_task(_append_features(target.theta, x), _ranks(target.z))
         s = self._rank(trials)
-        last = s[-len(y) :]
-        # The order says nothing of the scale: the deviation is that of the target's scores so far, and the
-        # best trial has its own score, which is what the next one has to beat.
-        unit = y.std() / max(last.std(), 0.1) if y.std() > 0 else float(np.exp(level.log_scale))
-        offset = float(y.max() - unit * last.max())
+        own = s[-len(y) :]
+        # Ranks do not determine the scale. So the deviation is that of the target's scores so far,
+        # and the best trial has its observed score, the value to beat.
+        unit = y.std() / max(own.std(), 0.1) if y.std() > 0 else float(np.exp(level.log_scale))
+        offset = float(y.max() - unit * own.max())
         gp = GaussianProcess(
             trials.X,
             s,
@@ -214,103 +224,118 @@ class SCoT(MetaSurrogate):
             shift=offset,
             scale=float(unit),
         )
-        belief = _Ranked(gp, x)
+        ranked = _RankedPosterior(gp, x)
         if not self.guard:
-            return belief
-        alone = self.fallback_.posterior(target)
-        # How probable the scores were by the past's ranks alone: the ranks above have seen them.
-        other = Conditioned(Alone(alone), target.theta, y, level)
-        return weigh(belief, alone, fair.log_evidence - other.log_evidence)
+            return ranked
+        plain = self.fallback_.posterior(target)
+        # The evidence is computed from the past trials' latent scores, because those above depend
+        # on the scores.
+        plain_posterior = ConditionedPosterior(GPPrior(plain), target.theta, y, level)
+        return average_posteriors(
+            ranked, plain, from_past.log_evidence - plain_posterior.log_evidence
+        )
 
-    def _before(self, x: np.ndarray) -> _Before:
-        """The process on the past's ranks alone; the last one is kept: it is the same at the next trial."""
+    def _prior(self, x: np.ndarray) -> _PastRanks:
+        """The process on the past trials' latent scores, cached for the next trial."""
         order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
-        rows = self._first(order, self.max_trials)
-        kept = self._kept
-        if kept is None or not (np.array_equal(kept[0], rows) and np.array_equal(kept[1], x)):
+        rows = self._first_rows(order, self.max_trials)
+        cached = self._prior_cache
+        if cached is None or not (np.array_equal(cached[0], rows) and np.array_equal(cached[1], x)):
             trials = self._past_trials(rows)
             s = self._rank(trials)
-            gp = GaussianProcess(trials.X, s, self.learned_["h"], self._categorical, kernel=self.kernel)
-            misfit = max(float(np.mean((self.past_.z[rows] - s) ** 2)), _MISFIT)
-            kept = self._kept = (rows, x, _Before(gp, x, misfit, trials))
-        return kept[2]
+            gp = GaussianProcess(
+                trials.X, s, self.learned_["h"], self._categorical, kernel=self.kernel
+            )
+            misfit = max(float(np.mean((self.past_.z[rows] - s) ** 2)), _MIN_MISFIT)
+            cached = self._prior_cache = (rows, x, _PastRanks(gp, x, misfit, trials))
+        return cached[2]
 
     def _target_features(self, target: EncodedTask) -> np.ndarray:
         return DataFeatures(self.learned_["low"], self.learned_["high"])(target.profile)
 
-    def _alike(self, x: np.ndarray) -> np.ndarray:
+    def _similarity_to(self, x: np.ndarray) -> np.ndarray:
         lengths = np.exp(self.learned_["h"][-2 - len(NAMES) : -2])
         return np.exp(-0.5 * (((self.learned_["features"] - x) / lengths) ** 2).sum(axis=1))
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
-        """exp(-r² / 2) of the data features, in the lengthscales of the process."""
+        """exp(-r² / 2) of the data features, with the lengthscales of the process."""
         if not self._has_past:
-            return self._placed(np.empty(0))
-        return self._placed(self._alike(self._target_features(target)))
+            return self._scatter(np.empty(0))
+        return self._scatter(self._similarity_to(self._target_features(target)))
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each task was compared by, and how many of its trials were ranked."""
         if not self._has_past:
-            return self._placed_words([])
-        words = list(self.learned_["basis"])
+            return self._scatter_text([])
+        texts = list(self.learned_["basis"])
         if target.profile is None:
-            words = [f"{known(None)} (of these data)"] * len(words)
+            texts = [f"{describe_features(None)} (target)"] * len(texts)
         x = self._target_features(target)
         order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
-        return self._placed_words(self.past_.with_room(words, self._first(order, self.max_trials)))
+        return self._scatter_text(
+            self.past_.describe_usage(texts, self._first_rows(order, self.max_trials))
+        )
 
 
-class _Trials:
-    """Trials of several tasks, one task after another: X = [theta, x] (n, d + 3), the place of each in the
-    order of its task's scores (n,), and owner (n,), the number of its task."""
+class _RankedTrials:
+    """Trials of several tasks, one task after another.
 
-    def __init__(self, X: np.ndarray, places: np.ndarray, owner: np.ndarray):
-        self.X, self.places, self.owner = X, places, owner
+    X = [theta, x] (n, d + 3), rank (n,) of each trial within its task, owner (n,) the number of its
+    task.
+    """
 
-    def and_one_more(self, X: np.ndarray, places: np.ndarray) -> _Trials:
-        """With those of another task behind them."""
-        owner = np.append(self.owner, np.full(len(places), self.owner.max(initial=-1) + 1))
-        return _Trials(np.vstack([self.X, X]), np.append(self.places, places), owner)
+    def __init__(self, X: np.ndarray, ranks: np.ndarray, owner: np.ndarray):
+        self.X, self.ranks, self.owner = X, ranks, owner
+
+    def with_task(self, X: np.ndarray, ranks: np.ndarray) -> _RankedTrials:
+        """With the trials of another task appended."""
+        owner = np.append(self.owner, np.full(len(ranks), self.owner.max(initial=-1) + 1))
+        return _RankedTrials(np.vstack([self.X, X]), np.append(self.ranks, ranks), owner)
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the better and of the worse trial of each pair of a task that are not tied."""
+        """Numbers of the better and of the worse trial of each untied pair of one task."""
         better, worse = [np.empty(0, dtype=int)], [np.empty(0, dtype=int)]
         starts = np.flatnonzero(np.diff(self.owner, prepend=-1))
-        for rows in np.split(np.arange(len(self.places)), starts[1:]):
-            i, j = np.nonzero(self.places[rows][:, None] > self.places[rows])
+        for rows in np.split(np.arange(len(self.ranks)), starts[1:]):
+            i, j = np.nonzero(self.ranks[rows][:, None] > self.ranks[rows])
             better.append(rows[i])
             worse.append(rows[j])
         return np.concatenate(better), np.concatenate(worse)
 
 
-def _places(z: np.ndarray) -> np.ndarray:
-    """From the worst score, 0, upwards; ties share a place, and all failures are tied below the rest."""
-    return np.unique(np.nan_to_num(z, nan=-np.inf, neginf=-np.inf), return_inverse=True)[1].reshape(-1)
+def _ranks(z: np.ndarray) -> np.ndarray:
+    """Ranks from the worst score, 0, upwards; ties share a rank, failures are last."""
+    values = np.nan_to_num(z, nan=-np.inf, neginf=-np.inf)
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
-class _Before:
-    """The process on the past's ranks, at the target's data: a prior of its standardized scores."""
+class _PastRanks:
+    """The process on past trials at the target's data: a prior of its standardized scores."""
 
-    def __init__(self, gp: GaussianProcess, x: np.ndarray, noise: float, trials: _Trials):
+    def __init__(self, gp: GaussianProcess, x: np.ndarray, noise: float, trials: _RankedTrials):
         self._gp, self._x, self.noise, self.trials = gp, x, noise, trials
 
-    def moments(self, theta: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self._gp.moments(_beside(theta, self._x), _beside(anchors, self._x))
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._gp.moments(
+            _append_features(theta, self._x), _append_features(anchors, self._x)
+        )
 
 
-class _Ranked(Posterior):
-    """The process on all ranks, at the target's data."""
+class _RankedPosterior(Posterior):
+    """The process on all trials, at the target's data."""
 
     def __init__(self, gp: GaussianProcess, x: np.ndarray):
         self._gp, self._x = gp, x
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._gp.predict(_beside(theta, self._x))
+        return self._gp.predict(_append_features(theta, self._x))
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
-        return self._gp.sample(_beside(theta, self._x), n, rng)
+        return self._gp.sample(_append_features(theta, self._x), n, rng)
 
 
-def _beside(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Each configuration with the task's data features; (n, d), (3,) -> (n, d + 3)."""
+def _append_features(theta: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Append the task's data features to each configuration; (n, d), (3,) -> (n, d + 3)."""
     return np.hstack([theta, np.repeat(x[None], len(theta), axis=0)])

@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 
 from sktransfer.surrogates import DNGO, Bohamiann, EncodedTask, make_surrogate
-from tests.surrogates.alike import assert_same_belief
-from tests.surrogates.transferring import NUMBERS, past_tasks, score, search, target
+from tests.surrogates.comparisons import assert_same_prediction
+from tests.surrogates.synthetic_tasks import NUMBERS, past_tasks, score, search, target
 
 POINTS = np.random.default_rng(9).random((30, 2))
 SMALL = [
@@ -24,13 +24,13 @@ models = pytest.mark.parametrize("surrogate", SMALL, ids=["dngo", "bohamiann"])
     [DNGO(), Bohamiann(layers=(30, 30), n_chains=6, n_samples=2, burn_in=80)],
     ids=["dngo", "bohamiann"],
 )
-def test_it_beats_random_on_a_smooth_function(surrogate):
+def test_network_models_beat_random_search(surrogate):
     random = np.mean([search("random", [], 20, seed)[-1] for seed in range(3)])
     assert 1 - search(surrogate, [], 20)[-1] < 0.3 * (1 - random)
 
 
 @names
-def test_results_and_direction_count(name):
+def test_network_models_depend_on_direction_of_scores(name):
     grid, own = np.random.default_rng(1).random((200, 2)), target(20)
     turned = EncodedTask(own.theta, -own.z, NUMBERS)
 
@@ -42,10 +42,12 @@ def test_results_and_direction_count(name):
 
 
 @names
-def test_it_is_surer_near_its_trials(name):
+def test_std_is_smaller_near_trials(name):
     theta = np.array([[0.1, 0.1], [0.15, 0.1], [0.1, 0.2], [0.2, 0.2], [0.15, 0.15]])
     task = EncodedTask(theta, score(theta), NUMBERS)
-    _, std = make_surrogate(name).fit([]).posterior(task).predict(np.array([[0.15, 0.15], [0.95, 0.95]]))
+    _, std = (
+        make_surrogate(name).fit([]).posterior(task).predict(np.array([[0.15, 0.15], [0.95, 0.95]]))
+    )
     assert std[0] < 0.5 * std[1]
 
 
@@ -61,7 +63,7 @@ def test_it_is_surer_near_its_trials(name):
         [1e12, -1e12, 0.0],
     ],
 )
-def test_any_scores_give_a_finite_posterior(surrogate, z):
+def test_posterior_is_finite_for_any_scores(surrogate, z):
     theta = np.random.default_rng(0).random((len(z), 2))
     posterior = surrogate.fit([]).posterior(EncodedTask(theta, np.array(z), NUMBERS))
     mean, std = posterior.predict(POINTS)
@@ -70,29 +72,33 @@ def test_any_scores_give_a_finite_posterior(surrogate, z):
 
 
 @models
-def test_without_a_trial_there_is_no_belief(surrogate):
+def test_posterior_without_trials_is_none(surrogate):
     assert surrogate.fit(past_tasks(2)).posterior(target(0)) is None
-    assert surrogate.n_initial_ == 4 and not surrogate.uses_past_tasks
+    assert surrogate.hints(target()).n_initial == 4 and not surrogate.uses_past_tasks
 
 
 @models
-def test_failures_are_learned_from(surrogate):
+def test_network_models_predict_low_scores_near_failures(surrogate):
     theta = np.array([[0.1, 0.1], [0.15, 0.1], [0.9, 0.9], [0.5, 0.5]])
-    posterior = surrogate.fit([]).posterior(EncodedTask(theta, np.array([np.nan, np.nan, 0.8, 0.6]), NUMBERS))
+    posterior = surrogate.fit([]).posterior(
+        EncodedTask(theta, np.array([np.nan, np.nan, 0.8, 0.6]), NUMBERS)
+    )
     mean, _ = posterior.predict(np.array([[0.12, 0.1], [0.88, 0.9]]))
     assert mean[0] < mean[1]
 
 
 @models
-def test_a_category_that_was_never_seen(surrogate):
+def test_network_models_accept_unknown_category(surrogate):
     categorical = np.array([False, True])
-    task = EncodedTask(np.array([[0.1, 0.0], [0.5, 0.5], [0.9, 0.0]]), np.array([1.0, 2.0, 3.0]), categorical)
+    task = EncodedTask(
+        np.array([[0.1, 0.0], [0.5, 0.5], [0.9, 0.0]]), np.array([1.0, 2.0, 3.0]), categorical
+    )
     mean, _ = surrogate.fit([]).posterior(task).predict(np.array([[0.5, 1.0], [0.5, 0.5]]))
     assert np.isfinite(mean).all() and mean[0] != mean[1]
 
 
 @models
-def test_scale_and_shift_of_the_scores_do_not_matter(surrogate):
+def test_network_models_are_invariant_to_scale_and_shift(surrogate):
     own = target(8)
     mean, std = surrogate.fit([]).posterior(own).predict(POINTS)
     moved = EncodedTask(own.theta, 1000 + 50 * own.z, NUMBERS)
@@ -102,16 +108,16 @@ def test_scale_and_shift_of_the_scores_do_not_matter(surrogate):
 
 
 @models
-def test_the_belief_depends_on_the_trials_alone(surrogate):
+def test_posterior_depends_on_trials_only(surrogate):
     first = surrogate.fit([]).posterior(target(6)).predict(POINTS)
     surrogate.posterior(target(9, seed=3))
     back = clone(surrogate).set_state(pickle.loads(pickle.dumps(surrogate.get_state())))
     for again in (surrogate, back):
-        assert_same_belief(again.posterior(target(6)).predict(POINTS), first)
+        assert_same_prediction(again.posterior(target(6)).predict(POINTS), first)
 
 
 @models
-def test_draws_agree_with_the_prediction(surrogate):
+def test_samples_agree_with_prediction(surrogate):
     posterior = surrogate.fit([]).posterior(target(8))
     mean, std = posterior.predict(POINTS)
     draws = posterior.sample(POINTS, 4000, np.random.default_rng(0))
@@ -130,6 +136,6 @@ def test_draws_agree_with_the_prediction(surrogate):
         (Bohamiann(step_size=2.0), "step_size=2.0"),
     ],
 )
-def test_bad_parameters_are_named(surrogate, words):
+def test_network_models_reject_invalid_parameters(surrogate, words):
     with pytest.raises(ValueError, match=words):
         surrogate.fit([])

@@ -1,4 +1,4 @@
-"""What holds for every surrogate in the registry: pasts as odd as archives are, searches, documentation."""
+"""Every surrogate of the registry: unusual past tasks, searches, documentation."""
 
 import warnings
 from pathlib import Path
@@ -20,14 +20,19 @@ def data(seed):
     return profile(*make_classification(60, 4, random_state=seed))
 
 
-def odd_past():
-    """No parameter "new" in any task, none ever tried "z"; the rest is as it comes."""
+def unusual_past():
+    """Past tasks of many kinds, none with the parameter "new" or the value "z"."""
     rng = np.random.default_rng(0)
     space = {"a": uniform(0, 1), "b": loguniform(1e-3, 1e3), "c": ["x", "y"], "gone": [1, 2, 3]}
 
     def task(name, n, score, seed=None):
         params = [
-            {"a": rng.random(), "b": 10 ** rng.uniform(-3, 3), "c": rng.choice(["x", "y"]), "gone": 1}
+            {
+                "a": rng.random(),
+                "b": 10 ** rng.uniform(-3, 3),
+                "c": rng.choice(["x", "y"]),
+                "gone": 1,
+            }
             for _ in range(n)
         ]
         trials = [{"params": p, "score": score(p), "fit_time": rng.random()} for p in params]
@@ -52,8 +57,8 @@ def odd_past():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-def test_an_odd_past_is_no_reason_to_fail(name):
-    tasks = odd_past()
+def test_surrogate_handles_unusual_past(name):
+    tasks = unusual_past()
     optimizer = TransferOptimizer(SPACE, tasks, profile=data(0), surrogate=name, random_state=0)
     for number in range(7):
         [params] = optimizer.ask()
@@ -70,8 +75,8 @@ def test_an_odd_past_is_no_reason_to_fail(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_one_past_task_and_none(name):
-    for tasks in (odd_past()[:1], []):
+def test_surrogate_warns_only_without_past(name):
+    for tasks in (unusual_past()[:1], []):
         optimizer = TransferOptimizer(SPACE, tasks, profile=data(0), surrogate=name, random_state=0)
         transfers = optimizer.surrogate.uses_past_tasks and optimizer.surrogate.fallback_name
         with warnings.catch_warnings(record=True) as caught:
@@ -79,20 +84,22 @@ def test_one_past_task_and_none(name):
             for _ in range(2):
                 [params] = optimizer.ask()
                 optimizer.tell(params, params["a"], cost=0.1)
-        said = any("no past trials" in str(warning.message) for warning in caught)
-        assert said == bool(transfers and not tasks)
+        warned = any("no past trials" in str(warning.message) for warning in caught)
+        assert warned == bool(transfers and not tasks)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_search_says_nothing_unasked(name, tmp_path):
-    """A past that is there is no reason to warn, and no surrogate gives up."""
+def test_search_with_past_raises_no_warning(name, tmp_path):
+    """Past tasks cause no warning, and no surrogate fails."""
     space = {"C": loguniform(1e-2, 1e2), "gamma": loguniform(1e-3, 1)}
     for seed in range(3):
         past = TransferSearchCV(
             SVC(), space, n_iter=4, cv=2, archive=tmp_path, surrogate="random", random_state=seed
         )
         past.fit(*make_classification(40, 4, random_state=seed))
-    search = TransferSearchCV(SVC(), space, n_iter=5, cv=2, archive=tmp_path, surrogate=name, random_state=0)
+    search = TransferSearchCV(
+        SVC(), space, n_iter=5, cv=2, archive=tmp_path, surrogate=name, random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         search.fit(*make_classification(50, 4, random_state=9))
@@ -100,6 +107,6 @@ def test_a_search_says_nothing_unasked(name, tmp_path):
     assert len(search.source_tasks_) == (3 if search.surrogate_.uses_past_tasks else 0)
 
 
-def test_every_name_is_documented():
+def test_every_surrogate_name_is_documented():
     page = (Path(__file__).parents[2] / "docs" / "surrogates.md").read_text(encoding="utf-8")
     assert [name for name in NAMES if f'`"{name}"`' not in page] == []

@@ -1,4 +1,4 @@
-"""A small world of past tasks for the tests of transfer: two parameters, best near (0.75, 0.3)."""
+"""Synthetic past tasks and targets with two parameters whose best values are near (0.75, 0.3)."""
 
 import warnings
 
@@ -26,7 +26,7 @@ def score(theta, shift=0.0):
 
 
 def past_tasks(n=10, trials=20, sign=1.0, shuffled=False, profiles=True):
-    """Tasks whose best settings scatter a little around the target's, each with a score level of its own."""
+    """Tasks with best settings near the target's, each with a score level of its own."""
     tasks = []
     for seed in range(n):
         rng = np.random.default_rng(100 + seed)
@@ -41,19 +41,23 @@ def past_tasks(n=10, trials=20, sign=1.0, shuffled=False, profiles=True):
 
 def target(trials=0, seed=50):
     theta = np.random.default_rng(seed).random((trials, 2))
-    return EncodedTask(theta, score(theta), NUMBERS, data(seed), metrics={"fit_time": 1 + 10 * theta[:, 1]})
+    return EncodedTask(
+        theta, score(theta), NUMBERS, data(seed), metrics={"fit_time": 1 + 10 * theta[:, 1]}
+    )
 
 
 def search(surrogate, tasks, n, seed=0):
     """Best score after each trial of a search from these past tasks."""
     optimizer = TransferOptimizer(SPACE, surrogate=surrogate, profile=data(77), random_state=seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is no past
+        warnings.simplefilter("ignore")  # about missing past trials
         optimizer.surrogate.fit(tasks)
     optimizer.is_fitted = True
     best = []
     for _ in range(n):
         [params] = optimizer.ask()
-        optimizer.tell(params, float(score(np.array([params["a"], params["b"]]))), cost=1 + 10 * params["b"])
+        optimizer.tell(
+            params, float(score(np.array([params["a"], params["b"]]))), cost=1 + 10 * params["b"]
+        )
         best.append(optimizer.to_task().best.score)
     return np.array(best)

@@ -1,4 +1,4 @@
-"""Pasts and targets that a surrogate must cope with, and what coping means."""
+"""Unusual past tasks and targets that every surrogate must handle, and the checks for them."""
 
 import warnings
 
@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.base import clone
 
 from sktransfer.surrogates import EncodedTask
-from tests.surrogates.alike import assert_same_belief, assert_same_state
-from tests.surrogates.transferring import NUMBERS, data, past_tasks, score, target
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+from tests.surrogates.synthetic_tasks import NUMBERS, data, past_tasks, score, target
 
 POINTS = np.random.default_rng(3).random((30, 2))
 
@@ -33,14 +33,18 @@ def equal_scores():
 
 
 def failures():
-    fail = [EncodedTask(t.theta, np.where(t.theta[:, 0] < 0.5, np.nan, t.z), NUMBERS) for t in past_tasks(3)]
+    fail = [
+        EncodedTask(t.theta, np.where(t.theta[:, 0] < 0.5, np.nan, t.z), NUMBERS)
+        for t in past_tasks(3)
+    ]
     return [*fail, EncodedTask(POINTS, np.full(len(POINTS), np.nan), NUMBERS)]
 
 
 def mixed_metrics():
     sizes = 10.0 ** np.arange(-6, 9, 3)
     return [
-        EncodedTask(t.theta, s * t.z, NUMBERS, t.profile) for s, t in zip(sizes, past_tasks(5), strict=True)
+        EncodedTask(t.theta, s * t.z, NUMBERS, t.profile)
+        for s, t in zip(sizes, past_tasks(5), strict=True)
     ]
 
 
@@ -48,7 +52,16 @@ def outside():
     return [EncodedTask(4 * t.theta - 1, t.z, NUMBERS, t.profile) for t in past_tasks(3)]
 
 
-PASTS = [no_past, one_task, short_tasks, no_profiles, equal_scores, failures, mixed_metrics, outside]
+PASTS = [
+    no_past,
+    one_task,
+    short_tasks,
+    no_profiles,
+    equal_scores,
+    failures,
+    mixed_metrics,
+    outside,
+]
 
 
 def targets():
@@ -72,42 +85,42 @@ def many_tasks():
 
 def fit_quietly(surrogate, tasks):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that there is no past
+        warnings.simplefilter("ignore")  # about missing past trials
         return surrogate.fit(tasks)
 
 
-def assert_speaks(surrogate, today, points=POINTS):
-    """It has a finite belief, with positive standard deviations."""
-    mean, std = surrogate.posterior(today).predict(points)
+def assert_predicts(surrogate, observed, points=POINTS):
+    """Predictions are finite, with positive standard deviations."""
+    mean, std = surrogate.posterior(observed).predict(points)
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
     assert (std > 0).all()
 
 
-def assert_copes(surrogate, past):
-    """It speaks of any target, draws, compares, and all of that alike after a round trip of its state."""
+def assert_handles_past(surrogate, past):
+    """It predicts, samples and compares for any target, also after a round trip of its state."""
     model = fit_quietly(surrogate, past)
     back = clone(model).set_state(model.get_state())
     assert_same_state(back.get_state(), model.get_state())
-    for today in targets():
-        assert_speaks(model, today)
-        posterior, again = model.posterior(today), back.posterior(today)
-        assert_same_belief(again.predict(POINTS), posterior.predict(POINTS))
+    for observed in targets():
+        assert_predicts(model, observed)
+        posterior, again = model.posterior(observed), back.posterior(observed)
+        assert_same_prediction(again.predict(POINTS), posterior.predict(POINTS))
         draws = posterior.sample(POINTS, 3, np.random.default_rng(0))
         assert draws.shape == (3, len(POINTS))
         assert np.isfinite(draws).all()
-        alike = model.similarity(today)
-        assert_same_belief(back.similarity(today), alike)
-        assert len(alike) == len(model.similarity_basis(today)) == len(model.task_ids)
-        assert ((alike >= 0) & (alike <= 1)).all()
+        similarity = model.similarity(observed)
+        assert_same_prediction(back.similarity(observed), similarity)
+        assert len(similarity) == len(model.similarity_basis(observed)) == len(model.task_ids)
+        assert ((similarity >= 0) & (similarity <= 1)).all()
 
 
-def assert_copes_with_unknown_columns(surrogate):
-    """A category that the past has not seen, one of the past's that is gone, a parameter it did not have."""
+def assert_handles_unknown_columns(surrogate):
+    """A new category, a past category that does not exist any more, a new parameter."""
     categorical, rng = np.array([False, True, False]), np.random.default_rng(0)
     theta = np.column_stack([rng.random(20), np.repeat([0.0, -1.0], 10), np.full(20, 0.5)])
     past = [EncodedTask(theta, -abs(theta[:, 0] - 0.3), categorical, id=str(i)) for i in range(3)]
     points = np.column_stack([rng.random(9), np.tile([0.0, 0.5, 1.0], 3), rng.random(9)])
     model = surrogate.fit(past)
-    assert_speaks(model, EncodedTask(points[:0], np.empty(0), categorical), points)
-    assert_speaks(model, EncodedTask(points[:3], np.arange(3.0), categorical), points)
+    assert_predicts(model, EncodedTask(points[:0], np.empty(0), categorical), points)
+    assert_predicts(model, EncodedTask(points[:3], np.arange(3.0), categorical), points)
