@@ -73,8 +73,7 @@ class Problem(NamedTuple):
         return f"sktransfer/{self.file}:{self.line}: {self.text}"
 
 
-# -- imports
-# -------------------------------------------------------------------------------------------
+# -- imports --------------------------------------------------------------------------------------
 
 
 def imports_of(tree, file):
@@ -163,8 +162,7 @@ def listed(names):
     return ", ".join(names) or "none"
 
 
-# -- sizes and names
-# -----------------------------------------------------------------------------------
+# -- sizes and names ------------------------------------------------------------------------------
 
 
 def code_lines(source):
@@ -222,8 +220,7 @@ def over_package(check):
         pytest.fail("\n".join(map(str, problems)), pytrace=False)
 
 
-# -- the package
-# ---------------------------------------------------------------------------------------
+# -- the package ----------------------------------------------------------------------------------
 
 
 def test_imports_point_one_way():
@@ -264,8 +261,7 @@ def test_importing_a_submodule_yields_a_module():
         assert isinstance(getattr(sys.modules[parent], name), ModuleType), found.name
 
 
-# -- the checks themselves
-# -----------------------------------------------------------------------------
+# -- the checks themselves ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,7 @@ def _warn_unreadable(archive: Archive, error: Exception) -> None:
     )
 
 
-# -- an earlier run
-# ----------------------------------------------------------------------------------
+# -- an earlier run -------------------------------------------------------------------------------
 
 
 def _find_earlier_run(

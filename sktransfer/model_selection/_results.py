@@ -102,8 +102,7 @@ def _mean_std(values: Sequence[float]) -> tuple[float, float]:
         return float(mean[0]), float(np.sqrt(variance)[0])
 
 
-# -- rows as plain data
-# ------------------------------------------------------------------------------
+# -- rows as plain data ---------------------------------------------------------------------------
 
 
 def rows_to_plain(rows: Rows) -> PlainRows:
@@ -166,8 +165,7 @@ def _error_class(traceback: str) -> str:
     return f"{last if last.replace('.', '').isidentifier() else 'An error'}, in an earlier run\n"
 
 
-# -- columns and attributes of the search
-# -------------------------------------------------------------
+# -- columns and attributes of the search ---------------------------------------------------------
 
 
 def proposal_columns(batch: Sequence[Proposal]) -> dict[str, list]:

@@ -84,8 +84,7 @@ def differing_keys(digests: dict[str, str | None], task: Task) -> frozenset[str]
     )
 
 
-# -- the past tasks that a search started from
-# -------------------------------------------------------
+# -- the past tasks that a search started from ----------------------------------------------------
 
 
 def past_task_facts(tasks: Sequence[Task]) -> list | dict[str, Any]:

@@ -35,8 +35,8 @@ import torch
 
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.defaults import JOINT_JITTER, WARM_SHARE
-from sktransfer.surrogates._core.gaussian_process import LogNormal
-from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
+from sktransfer.surrogates._core.gaussian_process import GPPrior, LogNormal
+from sktransfer.surrogates._core.model_averaging import average_posteriors
 from sktransfer.surrogates._core.neighbor_kernel import neighbor_covariance
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features

@@ -8,9 +8,6 @@ data take over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
-
 import numpy as np
 
 from sktransfer.surrogates._core.gaussian_process import (
@@ -56,11 +53,6 @@ class GP(Surrogate):
     def check_params(self) -> None:
         if self.kernel not in KERNELS:
             raise ValueError(f"kernel={self.kernel!r} is not known. Use one of {sorted(KERNELS)}.")
-
-    def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Self:
-        """Check the parameters. Nothing is learned from past tasks."""
-        super().fit(tasks, warm_from)
-        return self
 
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""

@@ -150,8 +150,7 @@ def test_pair_encoder_accepts_any_number_of_columns_and_classes():
         assert np.isfinite(PairEncoder(rows=rows).fit(data).transform(data)).all()
 
 
-# -- unusual data
-# --------------------------------------------------------------------------------------
+# -- unusual data ---------------------------------------------------------------------------------
 
 X0, Y0 = classes(60)
 UNUSUAL = {

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile, suggest
 from sktransfer.archive import _index, _storage
 from sktransfer.dataset import _sketch
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.surrogates import DistBLR, DistGP
 
 SPACE = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 1e1)}
@@ -122,7 +123,7 @@ def test_damaged_record_is_excluded_from_training(archive, new_process):
     archive.remove(first.task_id_)
     damage(archive.path / "tasks" / "t3.joblib")
     new_process()
-    with pytest.warns(UserWarning, match=r"t3\.joblib"):
+    with pytest.warns(ArchiveWarning, match=r"t3\.joblib"):
         assert used_ids(fit_search(archive, SURROGATES["dist-blr"])) == ["t0", "t1", "t2", "t4"]
 
 
@@ -135,7 +136,7 @@ def test_damaged_record_is_excluded_if_cached_model_is_damaged_too(archive, new_
     model.write_bytes(content.replace(b"own.readable", b"own.unread12"))
     damage(archive.path / "tasks" / "t3.joblib")
     new_process()
-    with pytest.warns(UserWarning, match=r"t3\.joblib"):
+    with pytest.warns(ArchiveWarning, match=r"t3\.joblib"):
         fitted = fit_search(archive, SURROGATES["dist-gp"])
     assert used_ids(fitted) == ["t0", "t1", "t2", "t4"]
     assert fitted.cv_results_["origin"][0] == "model"

@@ -466,7 +466,7 @@ def test_damaged_journal_is_skipped_with_a_warning(tmp_path):
     interrupt(make_search(tmp_path), 13, killed=True)
     [file] = (tmp_path / "running").iterdir()
     file.write_bytes(bytes(range(256)) * 50)
-    with pytest.warns(UserWarning, match="header is damaged"):
+    with pytest.warns(ArchiveWarning, match="header is damaged"):
         resumed = make_search(tmp_path, resume=True).fit(X, y)
     assert_same_results(resumed, fit_without_warnings(make_search(None)))
 

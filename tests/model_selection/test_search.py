@@ -554,7 +554,7 @@ def test_record_of_newer_format_is_skipped_and_left_unchanged(tmp_path):
     [file] = tmp_path.glob("tasks/*.joblib")
     joblib.dump({**joblib.load(file), "format": 99}, file)
     before = file.read_bytes()
-    with pytest.warns(UserWarning, match="99"):
+    with pytest.warns(ArchiveWarning, match="99"):
         fitted = make_search(archive=tmp_path).fit(*load_wine(return_X_y=True))
     assert fitted.source_tasks_ == []
     assert file.read_bytes() == before

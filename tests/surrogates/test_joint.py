@@ -328,8 +328,7 @@ def test_first_batch_is_diverse():
     assert apart.min() > 0.02
 
 
-# -- unusual past tasks
-# -------------------------------------------------------------------------------------
+# -- unusual past tasks ---------------------------------------------------------------------------
 
 
 def unusual_task(z, prof=None, name="unusual"):

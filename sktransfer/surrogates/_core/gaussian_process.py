@@ -257,3 +257,16 @@ def _factor(K: np.ndarray, scale: float) -> np.ndarray:
         if not failed:
             return L
     return np.diag(np.sqrt(np.maximum(np.diag(K), 0)))
+
+
+class GPPrior:
+    """The prior of a plain GP, to compute the evidence of the target's scores."""
+
+    def __init__(self, gp: GaussianProcess):
+        self._gp, self.noise = gp, float(np.exp(gp.h[-1]))
+
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        variance = np.full(len(theta), np.exp(self._gp.h[-2]))
+        return np.zeros(len(theta)), variance, self._gp.prior_covariance(theta, anchors)

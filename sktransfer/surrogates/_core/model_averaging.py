@@ -10,25 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
-from sktransfer.surrogates._core.gaussian_process import GaussianProcess
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess, GPPrior
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates.base import Posterior
 
 PRIOR_LOG_ODDS = np.log(9.0)  # of the model with past tasks
 _MAX_LOG_ODDS = 50.0
-
-
-class GPPrior:
-    """The prior of a plain GP, to compute the evidence of the target's scores."""
-
-    def __init__(self, gp: GaussianProcess):
-        self._gp, self.noise = gp, float(np.exp(gp.h[-1]))
-
-    def moments(
-        self, theta: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        variance = np.full(len(theta), np.exp(self._gp.h[-2]))
-        return np.zeros(len(theta)), variance, self._gp.prior_covariance(theta, anchors)
 
 
 class AveragedPosterior(Posterior):

@@ -46,8 +46,7 @@ def select_trials(past: PastTrials, max_trials: int) -> np.ndarray:
     return past.farthest_point_order(np.ones(past.theta.shape[1]), max_trials) < max_trials
 
 
-# -- hyperparameters
-# -----------------------------------------------------------------------------------
+# -- hyperparameters ------------------------------------------------------------------------------
 
 
 def fit_tasks(
@@ -152,8 +151,7 @@ def _invert(K: np.ndarray) -> np.ndarray | None:
     return inverse
 
 
-# -- posteriors
-# ----------------------------------------------------------------------------------------
+# -- posteriors -----------------------------------------------------------------------------------
 
 
 class TaskGPs:

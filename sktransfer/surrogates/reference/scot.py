@@ -24,9 +24,13 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
-from sktransfer.surrogates._core.gaussian_process import GaussianProcess, fit_hyperparameters
+from sktransfer.surrogates._core.gaussian_process import (
+    GaussianProcess,
+    GPPrior,
+    fit_hyperparameters,
+)
 from sktransfer.surrogates._core.kernels import KERNELS
-from sktransfer.surrogates._core.model_averaging import GPPrior, average_posteriors
+from sktransfer.surrogates._core.model_averaging import average_posteriors
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
 from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
