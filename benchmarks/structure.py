@@ -10,26 +10,18 @@ during a small search, so it describes that search only.
 from __future__ import annotations
 
 import ast
-import dis
 import importlib
 import subprocess
-import sys
-import tempfile
-import time
 import tokenize
-import warnings
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from types import CodeType, FrameType
 from typing import Any
-from unittest.mock import patch
 
-PACKAGE = "sktransfer"
+from benchmarks.call_trace import PACKAGE, Pair, is_in_package, profiled_search, two_way
+
 NO_CODE = {
     tokenize.COMMENT,
     tokenize.DEDENT,
@@ -40,7 +32,6 @@ NO_CODE = {
     tokenize.NL,
 }
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Pair = tuple[str, str]
 
 
 # -- files and lines -----------------------------------------------------------------------------
@@ -147,7 +138,7 @@ def imports_of(module: Module) -> list[Import]:
     found: list[Import] = []
 
     def visit(node: ast.AST, at_import: bool) -> None:
-        found.extend(one for one in _imports(module, node, at_import) if _is_ours(one.source))
+        found.extend(one for one in _imports(module, node, at_import) if is_in_package(one.source))
         later = isinstance(node, Function) or _is_type_checking(node)
         for child in ast.iter_child_nodes(node):
             visit(child, at_import and not later)
@@ -169,10 +160,6 @@ def _imports(module: Module, node: ast.AST, at_import: bool) -> Iterator[Import]
             source = ".".join([*parts[: len(parts) - up], *filter(None, [node.module])])
         for alias in node.names:
             yield Import(module.name, source, alias.name, alias.asname or alias.name, at_import)
-
-
-def _is_ours(name: str) -> bool:
-    return name == PACKAGE or name.startswith(f"{PACKAGE}.")
 
 
 def _is_type_checking(node: ast.AST) -> bool:
@@ -240,7 +227,7 @@ class Imports:
         for key, value in zip(table.keys, table.values, strict=True):
             if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
                 source = str(value.value).lstrip(".")
-                source = source if _is_ours(source) else f"{package}.{source}"
+                source = source if is_in_package(source) else f"{package}.{source}"
                 if source in self._modules:
                     found[str(key.value)] = (source, str(key.value))
         return found
@@ -380,128 +367,6 @@ def assigned(method: Function) -> set[str]:
 def is_estimator(module: str, name: str) -> bool:
     """Return whether a class has scikit-learn's `get_params`."""
     return hasattr(getattr(importlib.import_module(module), name, None), "get_params")
-
-
-# -- calls during a search -----------------------------------------------------------------------
-
-
-@dataclass
-class Calls:
-    """A profile function for `sys.setprofile` that counts calls between modules of the package.
-
-    The caller is the nearest enclosing frame of the package, even if frames of other libraries lie
-    between. Module bodies, generator expressions and resumed generators do not count as calls.
-
-    Attributes
-    ----------
-    all : Counter
-        Calls by (caller, callee), two different modules.
-    candidates : list of Counter
-        The same for each finished candidate: from the end of its last fit until the return of the
-        package function that scikit-learn's `evaluate_candidates` called.
-    """
-
-    all: Counter[Pair] = field(default_factory=Counter)
-    candidates: list[Counter[Pair]] = field(default_factory=list)
-    _open: Counter[Pair] | None = None
-
-    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        if event == "call":
-            self._called(frame)
-        elif event == "return":
-            self._returned(frame)
-
-    def _called(self, frame: FrameType) -> None:
-        callee, code = module_of(frame), frame.f_code
-        if not _is_ours(callee) or code.co_name in ("<module>", "<genexpr>"):
-            return
-        if frame.f_lasti > first_instruction(code):
-            return  # a resumed generator
-        caller = calling_module(frame)
-        if caller not in ("", callee):
-            self.all[caller, callee] += 1
-            if self._open is not None:
-                self._open[caller, callee] += 1
-
-    def _returned(self, frame: FrameType) -> None:
-        if frame.f_code.co_name == "_fit_and_score" and module_of(frame).startswith("sklearn."):
-            self._open = Counter()
-        elif self._open is not None and _is_ours(module_of(frame)) and is_from_sklearn(frame):
-            self.candidates.append(self._open)
-            self._open = None
-
-
-def module_of(frame: FrameType) -> str:
-    """Return the name of the module whose code a frame runs."""
-    return str(frame.f_globals.get("__name__", ""))
-
-
-def calling_module(frame: FrameType) -> str:
-    """Return the module of the nearest enclosing frame of the package, or ""."""
-    around = frame.f_back
-    while around is not None and not _is_ours(module_of(around)):
-        around = around.f_back
-    return "" if around is None else module_of(around)
-
-
-def is_from_sklearn(frame: FrameType) -> bool:
-    """Return whether scikit-learn's `evaluate_candidates` called this frame directly."""
-    around = frame.f_back
-    return (
-        around is not None
-        and around.f_code.co_name == "evaluate_candidates"
-        and module_of(around).startswith("sklearn.")
-    )
-
-
-@cache
-def first_instruction(code: CodeType) -> int:
-    """Return the offset of a function's first instruction after its setup."""
-    found = (step.offset for step in dis.get_instructions(code) if step.opname == "RESUME")
-    return next(found, 0)
-
-
-def profiled_search() -> Calls:
-    """Count the calls of a search of three candidates, in an archive with one other search."""
-    from scipy.stats import loguniform
-    from sklearn.datasets import make_classification
-    from sklearn.svm import SVC
-
-    from sktransfer import TransferSearchCV
-
-    space = {"C": loguniform(1e-2, 1e3), "gamma": loguniform(1e-4, 1e1)}
-    calls = Calls()
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        settings = {"n_iter": 3, "cv": 2, "archive": folder, "random_state": 0}
-        TransferSearchCV(SVC(), space, **settings).fit(*make_classification(random_state=1))
-        search = TransferSearchCV(SVC(), space, **settings)
-        data = make_classification(random_state=0)
-        with clock_stopped():
-            sys.setprofile(calls)
-            try:
-                search.fit(*data)
-            finally:
-                sys.setprofile(None)
-        if len(search.source_tasks_) != 1:
-            raise SystemExit("The first search is not in the archive.")
-    if len(calls.candidates) != 3:
-        raise SystemExit(f"Three candidates were evaluated, but {len(calls.candidates)} were seen.")
-    return calls
-
-
-@contextmanager
-def clock_stopped() -> Iterator[None]:
-    """Stop the clocks, so that periodic work does not depend on the machine."""
-    with ExitStack() as stack:
-        for name in ("monotonic", "perf_counter"):
-            stack.enter_context(patch.object(time, name, return_value=getattr(time, name)()))
-        yield
-
-
-def two_way(calls: Counter[Pair]) -> list[Pair]:
-    """Return the pairs of modules that call each other."""
-    return sorted((a, b) for a, b in calls if a < b and (b, a) in calls)
 
 
 # -- report --------------------------------------------------------------------------------------
