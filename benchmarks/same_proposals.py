@@ -79,6 +79,9 @@ def check(only):
     recorded = json.loads(gzip.decompress(RECORDING.read_bytes()))
     again = json.loads(json.dumps(run_all(only)))
     exact = close = decided = 0
+    missing = [] if only else sorted(recorded.keys() - again.keys())
+    for case in missing:
+        print(f"{case}: recorded, but not run")
     for case, new in again.items():
         old = recorded.get(case)
         if old is None:
@@ -97,7 +100,7 @@ def check(only):
         f"{len(again)} searches: {exact} the same to the last bit, {close} within 1e-6, "
         f"{decided} changed by a decision, {left} changed otherwise"
     )
-    return left
+    return left + len(missing)
 
 
 def main():

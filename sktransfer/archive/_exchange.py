@@ -27,6 +27,7 @@ from sktransfer.archive._storage import (
     Storage,
     atomic_write,
     check_zip_end,
+    open_bounded,
     parse_record,
     read_record,
 )
@@ -37,6 +38,7 @@ MAX_RECORDS = 40_000
 MAX_RATIO = 100
 """Largest ratio of a record to its compressed form. Numbers shrink by a factor of 2 to 10."""
 
+MAX_IMPORT_BYTES = 2**34
 _MAX_LIST_BYTES = 4 * 2**20  # of the list of members at the end of the file
 _FOLDER = "tasks/"
 _COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -138,8 +140,8 @@ def export_tasks(
 
 def import_records(storage: Storage, file: str | os.PathLike[str]) -> ImportReport:
     """Add the records of a ZIP file. See `Archive.import_`."""
-    path = Path(os.path.abspath(os.path.expanduser(file)))
-    with path.open("rb") as stream:
+    path = Path(os.path.realpath(os.path.expanduser(file)))  # the user may name a link
+    with open_bounded(path, MAX_IMPORT_BYTES) as stream:
         try:
             size, n_members = check_zip_end(stream, _MAX_LIST_BYTES)
             content = zipfile.ZipFile(stream)

@@ -82,7 +82,7 @@ def find_history(
     if plan.archive is None:
         return History(task_id, created, data, selection, plan.seed, batch_size)
     digests = search_digests(plan, plan.archive, X, y, params, folds)
-    earlier = _find_earlier_run(plan, plan.archive, digests, selection) if plan.resume else None
+    earlier, selection = _resume(plan, plan.archive, digests, selection)
     if earlier is None:
         return History(task_id, created, data, selection, plan.seed, batch_size, digests)
     facts: dict[str, Any] = earlier.resume or {}
@@ -91,7 +91,7 @@ def find_history(
         task_id,
         created,
         data,
-        _as_at_start(plan, earlier, selection),
+        selection,
         plan.seed if seed is None else seed,
         plan.batch_size or _stored_integer(facts, "batch_size", 1) or batch_size,
         digests,
@@ -136,16 +136,24 @@ def _warn_unreadable(archive: Archive, error: Exception) -> None:
 # -- an earlier run -------------------------------------------------------------------------------
 
 
+def _resume(
+    plan: SearchPlan, archive: Archive, digests: dict[str, str | None], selection: Selection
+) -> tuple[Task | None, Selection]:
+    """The earlier run to continue, if there is one, and the selection that it started from."""
+    try:
+        earlier = _find_earlier_run(plan, archive, digests, selection) if plan.resume else None
+        return earlier, selection if earlier is None else _as_at_start(plan, earlier, selection)
+    except Exception as error:
+        _warn_unreadable(archive, error)
+        return None, selection
+
+
 def _find_earlier_run(
     plan: SearchPlan, archive: Archive, digests: dict[str, str | None], selection: Selection
 ) -> Task | None:
     """The longest earlier run of the same search. For a similar one, warn what differs."""
-    try:
-        tasks = {task.id: task for task in archive.journals.tasks()}
-        tasks |= {task.id: task for task in archive}
-    except Exception as error:
-        _warn_unreadable(archive, error)
-        return None
+    tasks = {task.id: task for task in archive.journals.tasks()}
+    tasks |= {task.id: task for task in archive}
     resumable = [
         task for task in tasks.values() if isinstance((task.resume or {}).get("problem"), dict)
     ]

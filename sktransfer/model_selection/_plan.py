@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import time
 import warnings
 from copy import copy
 from dataclasses import dataclass
@@ -41,7 +42,8 @@ class SearchPlan:
     n_splits, n_workers : int
     batch_size : int or None
         As the user passed it.
-    timeout : float or None
+    deadline : float
+        Value of ``time.monotonic()`` after which no further batch is started.
     archive : Archive or None
     surrogate : str or Surrogate
         As the user passed it.
@@ -64,7 +66,7 @@ class SearchPlan:
     n_splits: int
     n_workers: int
     batch_size: int | None
-    timeout: float | None
+    deadline: float
     archive: Archive | None
     surrogate: str | Surrogate
     model: Surrogate | None
@@ -98,7 +100,7 @@ class SearchPlan:
             n_splits=n_splits,
             n_workers=effective_n_jobs(search.n_jobs),
             batch_size=search.batch_size,
-            timeout=search.timeout,
+            deadline=math.inf if search.timeout is None else time.monotonic() + search.timeout,
             archive=open_archive(search.archive),
             surrogate=search.surrogate,
             model=model,

@@ -46,18 +46,17 @@ class Proposer:
     Parameters
     ----------
     n_iter, batch_size : int
-    timeout : float or None
-        Seconds after which no further batch is started.
+    deadline : float
+        Value of ``time.monotonic()`` after which no further batch is started.
     selection : Selection
         Past tasks that are used and excluded.
     """
 
     surrogate: Surrogate | None = None
 
-    def __init__(self, n_iter: int, batch_size: int, timeout: float | None, selection: Selection):
-        self._n_iter, self._batch_size = n_iter, batch_size
-        self._end = math.inf if timeout is None else time.monotonic() + timeout
-        self.selection = selection
+    def __init__(self, n_iter: int, batch_size: int, deadline: float, selection: Selection):
+        self._n_iter, self._batch_size, self._deadline = n_iter, batch_size, deadline
+        self._selection = selection
         self.origins: list[str] = []
 
     @property
@@ -73,12 +72,17 @@ class Proposer:
         """The next batch; None when the search is over. There is always a first one."""
         n_done = len(self.origins)
         if n_done and (
-            time.monotonic() >= self._end or n_done >= self._n_iter or self._is_exhausted()
+            time.monotonic() >= self._deadline or n_done >= self._n_iter or self._is_exhausted()
         ):
             return None
         batch = Batch(self._propose(min(self._batch_size, self._n_iter - n_done)))
         self.origins += [proposal.origin for proposal in batch.proposals]
         return batch
+
+    @property
+    def selection(self) -> Selection:
+        """Past tasks that are used and excluded."""
+        return self._selection
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
         """Report the evaluated candidates of the last batch."""
@@ -102,13 +106,13 @@ class GridProposer(Proposer):
 
     def __init__(self, plan: SearchPlan, history: History):
         assert plan.grid is not None
-        batch_size = len(plan.grid) if plan.timeout is None else history.batch_size
-        super().__init__(plan.n_iter, batch_size, plan.timeout, history.selection)
+        batch_size = len(plan.grid) if math.isinf(plan.deadline) else history.batch_size
+        super().__init__(plan.n_iter, batch_size, plan.deadline, history.selection)
         self._grid = plan.grid
 
     @property
     def is_one_batch(self) -> bool:
-        return math.isinf(self._end)
+        return math.isinf(self._deadline)
 
     def _propose(self, n: int) -> list[Proposal]:
         start = len(self.origins)
@@ -119,7 +123,7 @@ class ModelProposer(Proposer):
     """Proposals of a surrogate. If it fails, the search continues at random."""
 
     def __init__(self, plan: SearchPlan, history: History):
-        super().__init__(plan.n_iter, history.batch_size, plan.timeout, history.selection)
+        super().__init__(plan.n_iter, history.batch_size, plan.deadline, history.selection)
         assert plan.model is not None
         self._archive, self._is_verbose = plan.archive, plan.verbose
         self._optimizer = TransferOptimizer(
@@ -134,6 +138,11 @@ class ModelProposer(Proposer):
     @property
     def surrogate(self) -> Surrogate:  # type: ignore[override]
         return self._optimizer.surrogate
+
+    @property
+    def selection(self) -> Selection:
+        # Records that turned out to be damaged are no longer among the optimizer's tasks.
+        return Selection(self._optimizer.tasks, self._selection.excluded)
 
     def _is_exhausted(self) -> bool:
         return self._optimizer.is_exhausted
@@ -156,8 +165,6 @@ class ModelProposer(Proposer):
 
     def _fit_surrogate(self) -> None:
         fit_or_load(self._optimizer, self._archive)
-        # Records that turned out to be damaged are no longer among the tasks.
-        self.selection = Selection(self._optimizer.tasks, self.selection.excluded)
         if self._is_verbose and self.surrogate.uses_past_tasks:
             print(format_transfer_summary(self._optimizer))
 

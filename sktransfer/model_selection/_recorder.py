@@ -154,7 +154,7 @@ class Recorder:
                 f"The trials cannot be added to {self._archive!r}: {str(error).rstrip('.')}. "
                 "The search itself is not affected. Pass a writable directory as archive, or None.",
                 ArchiveWarning,
-                stacklevel=3,
+                stacklevel=4,  # the user's call of `fit`
             )
             return None
 
@@ -191,7 +191,7 @@ class Recorder:
                 "gone from the archive's model cache, and a new one proposes other "
                 "configurations. The earlier trials stay in the archive.",
                 ResumeWarning,
-                stacklevel=4,
+                stacklevel=5,  # the user's call of `fit`
             )
         return n_left
 

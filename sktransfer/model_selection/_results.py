@@ -60,7 +60,7 @@ class Candidate:
         `metric` is the name of the metric in earlier candidates. Where the scorer is a function
         that returns a dict, a candidate whose every fit failed does not tell it.
         """
-        scores = test_scores(rows)
+        scores = fold_scores(rows)
         if not scores:
             raise ValueError(
                 "The scorer returned an empty dict. It must return at least one score."
@@ -84,7 +84,7 @@ class Candidate:
         return cls(params, rows, trial, metric, is_new)
 
 
-def test_scores(rows: Rows) -> dict[str, list[float]]:
+def fold_scores(rows: Rows) -> dict[str, list[float]]:
     """Scores on the test part of each fold, by metric."""
     found = [row["test_scores"] for row in rows]
     names = next((list(scores) for scores in found if isinstance(scores, dict)), None)

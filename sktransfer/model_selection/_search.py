@@ -7,6 +7,7 @@ is the strategy in its ``_run_search``, and adds what happens before and after i
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -202,11 +203,11 @@ class TransferSearchCV(BaseSearchCV):
         self._session = session = _Session(X, y, params)
         try:
             super().fit(X, y, **params)
-            recorder, proposer = session.recorder, session.proposer
-            assert recorder is not None and proposer is not None
+            plan, recorder, proposer = session.plan, session.recorder, session.proposer
+            assert plan is not None and recorder is not None and proposer is not None
             similarity, basis = proposer.similarity()
             origins = self.cv_results_["origin"]
-            self.surrogate_ = proposer.surrogate
+            self.space_, self.surrogate_ = plan.space, proposer.surrogate
             self.source_tasks_ = source_task_rows(proposer.selection, similarity, basis, origins)
             self.task_id_ = recorder.finish(is_complete=True)
             self._own_task = None if self.task_id_ else recorder.to_task(is_complete=True)
@@ -259,13 +260,12 @@ class TransferSearchCV(BaseSearchCV):
         cv, n_splits = checked_cv(self, evaluate_candidates)
         cv = FixedFolds(cv)
         X, y, split_params = split_arguments(evaluate_candidates)
-        plan = SearchPlan.from_search(self, n_splits)
+        session.plan = plan = SearchPlan.from_search(self, n_splits)
         folds = cv.split(X, y, **split_params)
         history = find_history(plan, session.X, session.y, session.params, folds)
         session.proposer = proposer = make_proposer(plan, history)
         session.recorder = recorder = Recorder(plan, history)
         evaluator = Evaluator.install(evaluate_candidates, plan, history, recorder)
-        self.space_ = plan.space
         levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch)
         while batch := proposer.next_batch():
             keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
@@ -306,11 +306,18 @@ class _Session:
 
     def __init__(self, X: MatrixLike, y: TargetLike, params: dict[str, Any]):
         self.X, self.y, self.params = X, y, params
+        self.plan: SearchPlan | None = None
         self.proposer: Proposer | None = None
         self.recorder: Recorder | None = None
         self.format_warnings: list[warnings.WarningMessage] = []
 
     def show_warnings(self) -> None:
-        """Show the warnings of the last table of results."""
+        """Show the warnings of the last table of results, each of them once."""
+        registry: dict = {}
+        files = {getattr(module, "__file__", None): name for name, module in [*sys.modules.items()]}
         for each in self.format_warnings:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+            # With the module, so that the user's filters by module apply.
+            module = files.get(each.filename)
+            warnings.warn_explicit(
+                str(each.message), each.category, each.filename, each.lineno, module, registry
+            )

@@ -406,3 +406,18 @@ def test_compressed_size_is_predicted_exactly(size):
     with zipfile.ZipFile(io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as content:
         content.writestr("a", data)
         assert content.getinfo("a").compress_size == packed
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_import_of_named_pipe_raises_and_does_not_wait(tmp_path):
+    os.mkfifo(tmp_path / "pipe.zip")
+    with pytest.raises(RecordError, match="not a regular file"):
+        Archive(tmp_path / "archive").import_(tmp_path / "pipe.zip")
+
+
+def test_import_follows_a_link_to_the_file(tmp_path, make_task):
+    source = Archive(tmp_path / "source")
+    source.append(make_task(id="one"))
+    source.export(tmp_path / "export.zip")
+    (tmp_path / "link.zip").symlink_to(tmp_path / "export.zip")
+    assert len(Archive(tmp_path / "archive").import_(tmp_path / "link.zip").added) == 1

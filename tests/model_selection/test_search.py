@@ -35,7 +35,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.fixes import parse_version
 
-from sktransfer import Archive, Space, TransferSearchCV
+from sktransfer import Archive, Space, TransferSearchCV, profile
 from sktransfer.exceptions import ArchiveWarning, SurrogateWarning, TransferWarning
 from sktransfer.model_selection import _history
 from sktransfer.surrogates import GP, TaskPrior, WarmStart
@@ -239,6 +239,49 @@ def test_metadata_is_routed_to_estimator_and_scorer():
         scorer.set_score_request(sample_weight=True)
         fitted = make_search(estimator=estimator, scoring=scorer).fit(X, y, sample_weight=weights)
         assert fitted.best_score_ > 0.9
+
+
+def test_timeout_includes_the_time_before_the_first_fit(monkeypatch):
+    def slow_profile(*args, **kwargs):
+        time.sleep(0.6)
+        return profile(*args, **kwargs)
+
+    monkeypatch.setattr(_history, "profile", slow_profile)
+    assert len(make_search(timeout=0.5, cv=2).fit(X, y).cv_results_["params"]) == 1
+
+
+def sometimes_infinite(model, X, y):
+    return np.inf if model.C < 1 else model.score(X, y)
+
+
+def test_warning_about_scores_is_shown_once_and_filtered_by_module():
+    def warned(action):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warnings.filterwarnings(action, module="sklearn")
+            make_search(scoring=sometimes_infinite, cv=2).fit(X, y)
+        return [each for each in caught if "non-finite" in str(each.message)]
+
+    assert len(warned("default")) == 1
+    assert warned("ignore") == []
+
+
+def test_failed_search_has_no_space():
+    search = make_search({"C": [-1.0, -2.0]}, cv=2)
+    with pytest.raises(ValueError, match="All the 4 fits failed"):
+        search.fit(X, y)
+    assert not hasattr(search, "space_")
+
+
+def test_archive_warning_at_the_end_points_to_the_call_of_fit(tmp_path, monkeypatch):
+    def full(self, task):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Archive, "append", full)
+    with pytest.warns(ArchiveWarning, match="cannot be added") as caught:
+        make_search(archive=tmp_path, n_iter=3, cv=2).fit(X, y)
+    [warning] = [each for each in caught if "cannot be added" in str(each.message)]
+    assert warning.filename == __file__
 
 
 def test_timeout_ends_search_and_grid():
