@@ -239,8 +239,9 @@ def check_similarity(surrogate: Surrogate) -> None:
 def check_hints(surrogate: Surrogate) -> None:
     """Hints are of the right shapes, before and after the first trials."""
     for tasks in ([], make_past_tasks(3)):
+        fitted = fit_quietly(surrogate, tasks)
         for n_trials in (0, 1, 6):
-            hints = fit_quietly(surrogate, tasks).hints(make_target(n_trials))
+            hints = fitted.hints(make_target(n_trials))
             assert hints.n_initial >= 0 and 0 <= hints.redraw <= 1
             settings = hints.first_settings
             n_settings = 0 if settings is None else len(settings)

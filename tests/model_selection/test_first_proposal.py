@@ -133,7 +133,7 @@ def test_damaged_record_is_excluded_if_cached_model_is_damaged_too(archive, new_
     archive.remove(first.task_id_)
     [model] = (archive.path / "models").iterdir()
     content = model.read_bytes()
-    model.write_bytes(content.replace(b"own.readable", b"own.unread12"))
+    model.write_bytes(content.replace(b"past.owner", b"past.other"))
     damage(archive.path / "tasks" / "t3.joblib")
     new_process()
     with pytest.warns(ArchiveWarning, match=r"t3\.joblib"):
