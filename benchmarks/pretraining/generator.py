@@ -21,6 +21,8 @@ MIN_ROWS, MAX_ROWS = 60, 1000
 MIN_CLASS_ROWS = 6  # two in each of three folds
 MIN_AMOUNTS = 8  # distinct values of a regression target
 MAX_ATTEMPTS = 200
+MIN_SIGNAL = 0.15  # tables with less are mostly noise, and few of them are kept
+KEPT_WITHOUT_SIGNAL = 0.25
 
 
 class Kind(NamedTuple):
@@ -93,7 +95,9 @@ def make_data_set(kind: Kind, seed: int, folder: Path | None = None) -> DataSet:
         else:
             X, y, family = perturbed.draw_table(rng, kind.task, folder or data_folder())
         cleaned = clean_table(X, y, kind.task)
-        if cleaned is not None:
+        if cleaned is None:
+            continue
+        if measure_signal(*cleaned, kind.task) > MIN_SIGNAL or rng.random() < KEPT_WITHOUT_SIGNAL:
             return DataSet(kind, seed, family, *cleaned)
     raise RuntimeError(f"no table of {kind} with seed {seed} can be cross-validated")
 
@@ -118,3 +122,33 @@ def clean_table(X: np.ndarray, y: np.ndarray, task: str) -> tuple[np.ndarray, np
     if not X.shape[1] or np.nanmax(np.abs(X)) > 1e12:
         return None
     return np.ascontiguousarray(X[:, : synthetic.MAX_COLUMNS]), y
+
+
+def measure_signal(X: np.ndarray, y: np.ndarray, task: str, max_rows: int = 200) -> float:
+    """Score 5 nearest neighbors and a linear model by leave-one-out; return the better score.
+
+    1 is perfect, 0 is as good as chance: balanced accuracy corrected for chance, or R2.
+    """
+    X, y = X[:max_rows], y[:max_rows]
+    X = synthetic.standardize(np.where(np.isnan(X), np.nan_to_num(np.nanmedian(X, axis=0)), X))
+    if task == "classification":
+        T = (y[:, None] == np.unique(y)).astype(float)
+    else:
+        T = synthetic.standardize(y.astype(float))[:, None]
+    distance = ((X * X).sum(axis=1) - 2.0 * X @ X.T).astype(float)
+    np.fill_diagonal(distance, np.inf)
+    neighbors = T[np.argpartition(distance, 5, axis=1)[:, :5]].mean(axis=1)
+    # Ridge regression with an intercept: row i without row i from its leverage.
+    A = np.column_stack([np.ones(len(X)), X])
+    H = A @ np.linalg.solve(A.T @ A + 0.03 * len(X) * np.eye(A.shape[1]), A.T)
+    linear = T - (T - H @ T) / np.maximum(1.0 - np.diag(H), 1e-6)[:, None]
+    return max(_score_columns(T, part, task) for part in (neighbors, linear))
+
+
+def _score_columns(T: np.ndarray, predicted: np.ndarray, task: str) -> float:
+    if task == "regression":
+        return float(1.0 - np.mean((T - predicted) ** 2) / max(np.var(T), 1e-12))
+    k = T.shape[1]
+    right = T[np.arange(len(T)), predicted.argmax(axis=1)] > 0
+    recall = (T * right[:, None]).sum(axis=0) / T.sum(axis=0)
+    return float((recall.mean() - 1 / k) / (1 - 1 / k)) if k > 1 else 0.0

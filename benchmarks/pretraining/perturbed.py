@@ -41,9 +41,9 @@ def draw_table(rng: Generator, task: str, folder: Path) -> tuple[np.ndarray, np.
     sources = tuple(source for source in sources if source[0] == task) or sources
     source = sources[rng.integers(len(sources))]
     X, y = _load(source, folder)
-    rows = rng.permutation(len(X))[: draw_size(rng, 60, min(1000, len(X)))]
+    rows = rng.permutation(len(X))[: draw_size(rng, 80, min(1000, len(X)))]
     X, y = X[rows], y[rows]
-    if source[0] != task or rng.random() < 0.3:
+    if source[0] != task or rng.random() < 0.25:
         X, y = predict_column(rng, X, y, source[0], task)
     X = change_columns(rng, X)
     y = change_classes(rng, y) if task == "classification" else change_amounts(rng, y)
@@ -103,13 +103,13 @@ def change_classes(rng: Generator, y: np.ndarray) -> np.ndarray:
     if k > 2 and (k > MAX_CLASSES or rng.random() < 0.5):
         k = int(rng.integers(2, min(k, MAX_CLASSES) + 1))
         y = rng.integers(k, size=len(labels))[y]
-    return flip_labels(rng, y, k) if rng.random() < 0.2 else y
+    return flip_labels(rng, y, k) if rng.random() < 0.12 else y
 
 
 def change_amounts(rng: Generator, y: np.ndarray) -> np.ndarray:
     """Add noise to a regression target, or transform it."""
     if rng.random() < 0.25:
-        y = standardize(y) + rng.uniform(0.05, 1.0) * rng.standard_normal(len(y))
+        y = standardize(y) + rng.uniform(0.05, 0.7) * rng.standard_normal(len(y))
     return transform_amounts(rng, y) if rng.random() < 0.3 else y
 
 
@@ -125,7 +125,7 @@ def thin_classes(rng: Generator, y: np.ndarray) -> np.ndarray:
 def change_columns(rng: Generator, X: np.ndarray) -> np.ndarray:
     """Change the columns in a few random ways; at most `MAX_COLUMNS` columns remain."""
     if rng.random() < 0.5:
-        kept = draw_size(rng, min(2, X.shape[1]), X.shape[1])
+        kept = draw_size(rng, max(1, X.shape[1] // 4), X.shape[1])
         X = X[:, rng.permutation(X.shape[1])[:kept]]
     X = X[:, X.std(axis=0) > 0] if len(X) else X
     if not X.shape[1]:
@@ -133,7 +133,7 @@ def change_columns(rng: Generator, X: np.ndarray) -> np.ndarray:
     if rng.random() < 0.2:
         X = _rotate(rng, X)
     if rng.random() < 0.25:
-        X = X + rng.uniform(0.02, 0.7) * X.std(axis=0) * rng.standard_normal(X.shape)
+        X = X + rng.uniform(0.02, 0.4) * X.std(axis=0) * rng.standard_normal(X.shape)
     if rng.random() < 0.25:
         X = X.copy()
         for j in np.flatnonzero(rng.random(X.shape[1]) < 0.4):

@@ -31,12 +31,18 @@ ACTIVATIONS: tuple[Callable[[np.ndarray], np.ndarray], ...] = (
 
 def draw_table(rng: Generator, task: str) -> tuple[np.ndarray, np.ndarray]:
     """Draw X and y of one table. `generator` checks whether it can be cross-validated."""
-    n, p = draw_size(rng, 60, 1000), draw_size(rng, 2, MAX_COLUMNS)
+    n, p = draw_size(rng, 80, 1000), draw_size(rng, 2, MAX_COLUMNS)
     if task == "classification" and rng.random() < 0.2:
         Z, y = draw_class_clusters(rng, n, p)
     else:
         Z = standardize(draw_latent(rng, n, p))
-        y = draw_classes(rng, Z) if task == "classification" else draw_amounts(rng, Z)
+        if task == "regression":
+            y = draw_amounts(rng, Z)
+        else:
+            y, margin = draw_classes(rng, Z)
+            if rng.random() < 0.35:  # classes with a gap between them
+                kept = margin >= np.quantile(margin, rng.uniform(0.05, 0.5))
+                Z, y = Z[kept], y[kept]
     return distort_columns(rng, Z), y
 
 
@@ -126,7 +132,7 @@ def _serial(rng: Generator, n: int, p: int) -> np.ndarray:
 def draw_signal(rng: Generator, Z: np.ndarray) -> np.ndarray:
     """Draw a function of the latent columns, standardized; of shape (n,)."""
     p = Z.shape[1]
-    q = p if rng.random() < 0.25 else min(p, draw_size(rng, 1, p))
+    q = p if rng.random() < 0.2 else min(p, draw_size(rng, 1, min(p, 12)))
     S = Z[:, rng.choice(p, q, replace=False)]
     makers = (_linear, _network, _smooth, _trees, _interactions, _distances, _additive)
     weights = (0.17, 0.17, 0.16, 0.2, 0.09, 0.09, 0.12)
@@ -143,9 +149,9 @@ def _linear(rng: Generator, S: np.ndarray) -> np.ndarray:
 
 def _network(rng: Generator, S: np.ndarray) -> np.ndarray:
     H = S
-    for _ in range(rng.integers(1, 4)):
+    for _ in range(rng.integers(1, 3)):
         width = draw_size(rng, 3, 40)
-        W = rng.standard_normal((H.shape[1], width)) * rng.uniform(0.5, 3.0)
+        W = rng.standard_normal((H.shape[1], width)) * rng.uniform(0.3, 2.0)
         H = draw_activation(rng)(H @ W / np.sqrt(H.shape[1]) + rng.standard_normal(width))
         H = standardize(H)
     return H @ rng.standard_normal(H.shape[1])
@@ -154,7 +160,7 @@ def _network(rng: Generator, S: np.ndarray) -> np.ndarray:
 def _smooth(rng: Generator, S: np.ndarray, n_features: int = 200) -> np.ndarray:
     """A Gaussian process by random features, with a length scale for each column."""
     q = S.shape[1]
-    scale = np.exp(rng.uniform(np.log(0.4), np.log(5.0))) * rng.gamma(4.0, 0.25, q)
+    scale = np.exp(rng.uniform(np.log(0.7), np.log(6.0))) * rng.gamma(4.0, 0.25, q)
     W = rng.standard_normal((q, n_features)) / np.maximum(scale, 0.05)[:, None] / np.sqrt(q)
     waves = np.cos(2 * S @ W + rng.uniform(0, 6.3, n_features))
     return waves @ rng.standard_normal(n_features)
@@ -162,8 +168,8 @@ def _smooth(rng: Generator, S: np.ndarray, n_features: int = 200) -> np.ndarray:
 
 def _trees(rng: Generator, S: np.ndarray) -> np.ndarray:
     """A sum of trees that split at observed values; deep trees are rough."""
-    out, max_depth = np.zeros(len(S)), int(rng.integers(1, 8))
-    for _ in range(draw_size(rng, 1, 20)):
+    out, max_depth = np.zeros(len(S)), int(rng.integers(1, 6))
+    for _ in range(draw_size(rng, 1, 15)):
         depth = int(rng.integers(1, max_depth + 1))
         leaf = np.zeros(len(S), dtype=int)
         for level in range(depth):
@@ -211,21 +217,25 @@ def draw_n_classes(rng: Generator) -> int:
     return 2 if rng.random() < 0.5 else draw_size(rng, 3, MAX_CLASSES)
 
 
-def draw_classes(rng: Generator, Z: np.ndarray) -> np.ndarray:
-    """Draw labels: the largest of several signals, or the quantiles of one."""
+def draw_classes(rng: Generator, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Draw labels, the largest of several signals or the quantiles of one, and their margins."""
     n, k = len(Z), draw_n_classes(rng)
-    noise = 0.0 if rng.random() < 0.35 else rng.uniform(0.05, 1.5)
+    noise = 0.0 if rng.random() < 0.4 else np.exp(rng.uniform(np.log(0.03), np.log(1.0)))
     if rng.random() < 0.5:
         logits = np.column_stack([draw_signal(rng, Z) for _ in range(k)])
         logits += rng.standard_normal(k) * rng.choice((0.0, 0.5, 1.2))
-        y = (logits + noise * rng.gumbel(size=(n, k))).argmax(axis=1)
+        logits = logits + noise * rng.gumbel(size=(n, k))
+        y = logits.argmax(axis=1)
+        margin = np.sort(logits, axis=1)[:, -1] - np.sort(logits, axis=1)[:, -2]
     else:
         f = draw_signal(rng, Z) + noise * rng.standard_normal(n)
         shares = rng.dirichlet(np.full(k, np.exp(rng.uniform(-0.5, 3.0))))
         rank = f.argsort(kind="stable").argsort(kind="stable") / n
-        y = np.searchsorted(np.cumsum(shares)[:-1], rank, side="right")
+        cuts = np.cumsum(shares)[:-1]
+        y = np.searchsorted(cuts, rank, side="right")
+        margin = np.abs(rank[:, None] - cuts).min(axis=1)
         y = rng.permutation(k)[y] if rng.random() < 0.5 else y
-    return flip_labels(rng, y, k) if rng.random() < 0.25 else y
+    return flip_labels(rng, y, k) if rng.random() < 0.15 else y, margin
 
 
 def draw_class_clusters(rng: Generator, n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
@@ -235,7 +245,7 @@ def draw_class_clusters(rng: Generator, n: int, p: int) -> tuple[np.ndarray, np.
     shares = rng.dirichlet(np.full(n_clusters, np.exp(rng.uniform(0.0, 3.0))))
     cluster = rng.choice(n_clusters, n, p=shares)
     relevant = rng.random(p) < rng.uniform(0.1, 1.0)
-    centers = rng.standard_normal((n_clusters, p)) * np.exp(rng.uniform(-1.2, 1.0)) * relevant
+    centers = rng.standard_normal((n_clusters, p)) * np.exp(rng.uniform(-0.8, 1.3)) * relevant
     width = rng.gamma(2.0, 0.5, (n_clusters, 1)) if rng.random() < 0.5 else np.ones((n_clusters, 1))
     Z = centers[cluster] + width[cluster] * rng.standard_normal((n, p))
     if rng.random() < 0.4:
@@ -246,13 +256,13 @@ def draw_class_clusters(rng: Generator, n: int, p: int) -> tuple[np.ndarray, np.
 
 def flip_labels(rng: Generator, y: np.ndarray, k: int) -> np.ndarray:
     """Replace some labels by random ones."""
-    return np.where(rng.random(len(y)) < rng.uniform(0.02, 0.3), rng.integers(k, size=len(y)), y)
+    return np.where(rng.random(len(y)) < rng.uniform(0.01, 0.2), rng.integers(k, size=len(y)), y)
 
 
 def draw_amounts(rng: Generator, Z: np.ndarray) -> np.ndarray:
     """Draw a regression target: a signal, noise that may depend on Z, and a transform of both."""
     n, f = len(Z), draw_signal(rng, Z)
-    level = 0.0 if rng.random() < 0.15 else np.exp(rng.uniform(np.log(0.05), np.log(2.0)))
+    level = 0.0 if rng.random() < 0.2 else np.exp(rng.uniform(np.log(0.03), np.log(1.2)))
     noise = rng.standard_normal(n)
     if rng.random() < 0.25:
         noise = np.clip(rng.standard_t(2.5, n), -15, 15)
@@ -312,7 +322,7 @@ def distort_column(rng: Generator, x: np.ndarray, discrete: bool) -> np.ndarray:
         return np.clip(x, -8, 8) ** 3
     if kind == 4:
         return np.round(x * rng.uniform(1, 5))
-    return x + rng.uniform(0.2, 1.5) * rng.standard_normal(len(x))
+    return x + rng.uniform(0.1, 0.8) * rng.standard_normal(len(x))
 
 
 def encode_one_hot(rng: Generator, X: np.ndarray) -> np.ndarray:

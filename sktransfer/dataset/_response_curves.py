@@ -351,7 +351,8 @@ def _grow_tree(
     whole, at, rows = values[tree.apply(X_test)], np.zeros(len(X_test), dtype=int), {}
     for depth in range(1, max(depths, default=0) + 1):
         is_inner = tree.children_left[at] >= 0
-        goes_left = X_test[np.arange(len(at)), tree.feature[at]] <= tree.threshold[at]
+        column = np.maximum(tree.feature[at], 0)  # leaves have none
+        goes_left = X_test[np.arange(len(at)), column] <= tree.threshold[at]
         child = np.where(goes_left, tree.children_left[at], tree.children_right[at])
         at = np.where(is_inner, child, at)
         rows[depth] = values[at]
