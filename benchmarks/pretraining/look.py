@@ -2,14 +2,14 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.pretraining.look      # docs/results/pretraining.md
 
-For each variant of an estimator, extra trees predict the score of a configuration on a data set from
-the configuration and some features of the data set. Scores are standardized within each data set, so
-that only the shape of the surface counts. Data sets are split in five by family: no family, and no
-synthetic table, is on both sides.
+For each variant of an estimator, extra trees predict the score of a configuration on a data set
+from the configuration and some features of the data set. Scores are standardized within each data
+set, so that only the shape of the surface counts. Data sets are split in five by family: no family,
+and no synthetic table, is on both sides.
 
-Two measures, averaged over the data sets that were not trained on. The unexplained share is the
-squared error relative to the variance of the scores: 1 is as good as the mean. The regret is that of
-the configuration with the best prediction among those of the data set: 0 the best, 1 the median.
+Two measures are averaged over the data sets that were not trained on. The unexplained share is the
+squared error relative to the variance of the scores: 1 is as good as the mean. The regret is that
+of the configuration with the best prediction among those of the data set: 0 best, 1 the median.
 """
 
 from __future__ import annotations
@@ -176,10 +176,8 @@ def split_by_family(surfaces: Surfaces) -> list[tuple[np.ndarray, np.ndarray]]:
 
 def describe_store(folder: Path) -> list[str]:
     """Table of the variants: data sets, failures, seconds, and spread of the first metric."""
-    lines = [
-        "| variant | data sets | fits | capped | failed | ms per fit | flat | best score | spread |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    heads = "variant|data sets|fits|capped|failed|ms per fit|flat|best score|spread"
+    lines = [f"| {heads.replace('|', ' | ')} |", "|---" * (heads.count("|") + 1) + "|"]
     for task in METRICS:
         for variant, (_, spec, _) in variants_of(task).items():
             found = load_group(folder, spec.group, task)

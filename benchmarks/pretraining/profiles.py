@@ -1,7 +1,7 @@
 """What the store keeps of each data set: sizes, scales, meta-features, sketch, response curves.
 
-The record has one vector for each part, and the names of its numbers in one string. A feature that a
-data set does not have is NaN.
+The record has one vector for each part, and the names of its numbers in one string. A feature that
+a data set does not have is NaN.
 """
 
 from __future__ import annotations

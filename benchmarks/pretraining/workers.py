@@ -21,7 +21,9 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("fork")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(self._function, theirs), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(self._function, theirs, self.connection), daemon=True
+        )
         self._process.start()
         theirs.close()
 
@@ -48,7 +50,8 @@ class Worker:
         self.connection.close()
 
 
-def _serve(function: Callable[..., Any], connection: Connection) -> None:
+def _serve(function: Callable[..., Any], connection: Connection, parents: Connection) -> None:
+    parents.close()  # else the end of the parent would go unnoticed
     while True:
         try:
             arguments = connection.recv()

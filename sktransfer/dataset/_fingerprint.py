@@ -249,7 +249,10 @@ def _multipliers(first: int, count: int) -> np.ndarray:
 
 
 def _finish(sums: np.ndarray) -> np.ndarray:
-    """Hash the sum of a row. `mix_bits` alone is invertible, which would reveal rows of one column."""
+    """Hash the sum of a row.
+
+    `mix_bits` alone is invertible, which would reveal rows of one column.
+    """
     return mix_bits(sums + np.uint64(0x9E3779B97F4A7C15)) ^ sums
 
 
