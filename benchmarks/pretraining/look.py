@@ -226,11 +226,12 @@ def compare_origins(
     for origin in ("synthetic", "perturbed"):
         cells = []
         for inputs in INPUTS:
-            values = []
+            shares = []
             for variant, surfaces in tables.items():
                 use = surfaces.is_synthetic == (origin == "synthetic")
-                values.append(unexplained(surfaces, predictions[variant, inputs])[use].mean())
-            cells.append(f"{np.mean(values):.3f}")
+                share = unexplained(surfaces, predictions[variant, inputs])[use]
+                shares += [share.mean()] if len(share) else []
+            cells.append(f"{np.mean(shares):.3f}" if shares else "")
         lines.append(f"| {origin} | " + " | ".join(cells) + " |")
     return lines
 
