@@ -31,6 +31,8 @@ from sktransfer.dataset._fingerprint import mix_bits
 from sktransfer.dataset._meta_features import standardize
 from sktransfer.dataset._table import (
     MatrixLike,
+    Table,
+    Target,
     TargetLike,
     choose_indices,
     read_numbers,
@@ -82,7 +84,13 @@ def response_curves(X: MatrixLike, y: TargetLike, kind: str | None = None) -> Cu
     """
     table = read_table(X)
     rows = choose_indices(table.n_rows, MAX_READ_ROWS)
-    target = read_target(y, rows)
+    return curves_of_table(table, rows, read_target(y, rows), kind)
+
+
+def curves_of_table(
+    table: Table, rows: np.ndarray, target: Target, kind: str | None = None
+) -> Curves:
+    """Compute the curves of a table and of its target at some rows."""
     if not table.n_columns or target.values is None:
         return {}
     is_classification = target.ratios is not None if kind is None else kind == "classification"
