@@ -38,6 +38,7 @@ from benchmarks.pretraining.store import (
     decode_seconds,
     load_group,
 )
+from sktransfer.dataset._response_curves import relative_curves
 
 REPORT = Path(__file__).parents[2] / "docs" / "results" / "pretraining.md"
 INPUTS = {
@@ -46,7 +47,8 @@ INPUTS = {
     "handcrafted": ("sizes", "scales", "meta_features"),
     "sketch": ("sizes", "scales", "sketch"),
     "response curves": ("sizes", "scales", "response_curves"),
-    "all": ("sizes", "scales", "meta_features", "sketch", "response_curves"),
+    "with relative": ("sizes", "scales", "response_curves", "relative_curves"),
+    "all": ("sizes", "scales", "meta_features", "sketch", "response_curves", "relative_curves"),
 }
 N_TREES, N_SPLITS = 50, 5
 MIN_STD = 5e-3  # a surface that varies less is flat: nothing is to be gained
@@ -94,8 +96,7 @@ def load_surfaces(task: str, variant: str, folder: Path, metric: int = 0) -> Sur
         return None
     codes = found[f"{variant}.scores"][np.isin(found["numbers"], both)]
     keep = np.isin(profiles["numbers"], both)
-    parts = {part for inputs in INPUTS.values() for part in inputs}
-    features = {part: np.nan_to_num(profiles[part][keep].astype(float), nan=-2.0) for part in parts}
+    features = read_features({name: values[keep] for name, values in profiles.items()})
     scores = decode_scores(codes, BOUNDED[task])[:, :, metric]
     has_enough = np.isfinite(scores).sum(axis=1) >= scores.shape[1] // 2
     with warnings.catch_warnings():
@@ -119,6 +120,19 @@ def load_surfaces(task: str, variant: str, folder: Path, metric: int = 0) -> Sur
         profiles["family"][keep][use],
         np.array([kind_of(int(number)).origin == "synthetic" for number in both])[use],
     )
+
+
+def read_features(profiles: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Features of the data sets by part, each of shape (n, f); -2 where there is none."""
+    parts = ("sizes", "scales", "meta_features", "sketch", "response_curves")
+    found = {part: profiles[part].astype(float) for part in parts}
+    names = str(profiles["response_curves.names"][0]).split()
+    relative = [
+        relative_curves(dict(zip(names, row, strict=True)))
+        for row in np.nan_to_num(found["response_curves"], nan=-1.0)
+    ]
+    found["relative_curves"] = np.array([[row[name] for name in names] for row in relative])
+    return {part: np.nan_to_num(values, nan=-2.0) for part, values in found.items()}
 
 
 # -- measures --------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from sktransfer.dataset._response_curves import (
     N_NEIGHBORS,
     compute_curves,
     predict_left_out,
+    relative_curves,
     response_curves,
 )
 
@@ -135,7 +136,7 @@ def test_depths_are_those_of_trees_grown_to_that_depth():
 def test_curves_have_one_number_for_each_step():
     curves = response_curves(*load_diabetes(return_X_y=True))
     n_steps = len(N_NEIGHBORS) + 3 + len(LOG_GAMMAS) * len(LOG_RIDGES) + len(LOG_SLOPES)
-    assert len(curves) == n_steps + len(LEAF_SIZES) + len(DEPTHS) + 4
+    assert len(curves) == n_steps + len(LEAF_SIZES) + len(DEPTHS)
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_diabetes])
@@ -169,6 +170,18 @@ def test_constant_predictions_score_as_chance():
     assert curves["leaf_60"] == pytest.approx(0.0, abs=0.05)
 
 
+def test_relative_curves_are_zero_at_the_best_step_of_each_learner():
+    curves = response_curves(*load_wine(return_X_y=True))
+    relative = relative_curves(curves)
+    assert relative.keys() == curves.keys() and max(relative.values()) == 0.0
+    for learner in ("knn", "weighted", "kernel", "linear", "leaf", "depth"):
+        names = [name for name in curves if name.split("_")[0] == learner]
+        plain = [name for name in names if not name.endswith(("_loss", "_square"))]
+        assert max(relative[name] for name in plain) == 0.0
+        best = max(plain, key=curves.get)
+        assert relative[plain[0]] == curves[plain[0]] - curves[best]
+
+
 # -- invariance ----------------------------------------------------------------------------------
 
 
@@ -188,14 +201,10 @@ def test_names_of_classes_do_not_matter():
     assert largest_difference(response_curves(X, y), response_curves(X, renamed)) < 1e-3
 
 
-def test_units_do_not_matter_except_for_bare_curves():
+def test_units_of_the_columns_do_not_matter():
     X, y = classification_data(150)
     units = np.array([1e-3, 10.0, 1.0, 500.0, 2.0])
-    one, two = response_curves(X, y), response_curves(X * units + 7.0, y)
-    bare = {name for name in one if name.startswith("bare_")}
-    assert max(abs(one[name] - two[name]) for name in set(one) - bare) < 1e-3
-    assert any(abs(one[name] - two[name]) > 0.05 for name in bare)
-    assert largest_difference(one, response_curves(X * 1e3, y)) < 1e-3
+    assert largest_difference(response_curves(X, y), response_curves(X * units + 7.0, y)) < 1e-3
 
 
 def test_units_of_the_target_do_not_matter():
