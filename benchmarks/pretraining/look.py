@@ -41,6 +41,7 @@ from benchmarks.pretraining.store import (
 from sktransfer.dataset._response_curves import relative_curves
 
 REPORT = Path(__file__).parents[2] / "docs" / "results" / "pretraining.md"
+MARKS = ("<!-- tables: begin -->", "<!-- tables: end -->")
 INPUTS = {
     "nothing": (),
     "sizes": ("sizes", "scales"),
@@ -278,18 +279,23 @@ def make_report(folder: Path, variants: list[str] | None) -> list[str]:
     return lines
 
 
+def insert_tables(page: str, tables: str) -> str:
+    """Replace what a page has between the two marks."""
+    before, rest = page.split(MARKS[0])
+    return f"{before}{MARKS[0]}\n\n{tables}\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--store", type=Path, default=FOLDER)
     parser.add_argument("--variants", nargs="+", help="such as SVC-scaled; all by default")
-    parser.add_argument("--out", type=Path, help="Markdown file to write the tables to")
+    parser.add_argument("--out", type=Path, default=REPORT, help="file that holds the tables")
     options = parser.parse_args()
     text = "\n".join(make_report(options.store, options.variants))
     print(text)
-    if options.out:
-        options.out.write_text(text + "\n")
+    options.out.write_text(insert_tables(options.out.read_text(), text))
 
 
 if __name__ == "__main__":

@@ -399,3 +399,11 @@ def test_look_reports_what_is_in_a_store(tmp_path, monkeypatch):
     text = "\n".join(look.make_report(tmp_path, ["SVC-scaled"]))
     assert "| SVC-scaled | 12 | 720 | 0.00% | 0.00% |" in text
     assert "Unexplained share" in text and "Regret" in text
+
+
+def test_tables_replace_what_is_between_the_marks():
+    page = f"# Title\n{look.MARKS[0]}\nold\n{look.MARKS[1]}\nend\n"
+    once = look.insert_tables(page, "new")
+    assert "new" in once and "old" not in once
+    assert once.startswith("# Title") and once.endswith("end\n")
+    assert look.insert_tables(once, "new") == once
