@@ -359,8 +359,7 @@ def made_surfaces(n=120, c=10):
 
 def test_useful_features_explain_surfaces_and_useless_ones_do_not():
     surfaces = made_surfaces()
-    folds = look.split_by_family(surfaces)
-    known, noise = (look.predict_surfaces(surfaces, (part,), folds) for part in ("known", "noise"))
+    known, noise = (look.predict_surfaces(surfaces, (part,)) for part in ("known", "noise"))
     assert look.unexplained(surfaces, known).mean() < 0.3
     assert look.unexplained(surfaces, noise).mean() > 0.6
     assert look.regret(surfaces, known).mean() < 0.2 < look.regret(surfaces, noise).mean()
