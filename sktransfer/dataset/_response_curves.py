@@ -42,6 +42,7 @@ from sktransfer.dataset._table import (
 MAX_ROWS = 300
 MAX_READ_ROWS = 1000  # from which MAX_ROWS are chosen by their content
 MAX_COLUMNS = 300
+MAX_CLASSES = 20  # the largest are used: of more, each would have few of the rows
 MAX_TREE_COLUMNS = 60  # more columns are projected to their principal components
 MIN_ROWS = 10
 MAX_SCORE = 8.0  # standardized cells are clipped, since outliers dominate distances
@@ -115,6 +116,9 @@ def compute_curves(values: np.ndarray, t: np.ndarray, is_classification: bool) -
     if not Z.shape[1]:
         return {}
     Z = _sort_columns(Z)
+    if is_classification and len(np.unique(t)) > MAX_CLASSES:
+        is_large = _number_classes(Z, t) < MAX_CLASSES
+        Z, t = Z[is_large], np.unique(t[is_large], return_inverse=True)[1]
     order = _order_rows(Z, t, is_classification)[:MAX_ROWS]
     Z, t = np.clip(Z[order], -MAX_SCORE, MAX_SCORE), t[order]
     if not np.ptp(t) > 0:

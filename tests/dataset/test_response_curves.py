@@ -284,6 +284,16 @@ def test_classes_of_one_row_do_no_harm():
     assert response_curves(X, y)["knn_5"] > 0.2
 
 
+def test_rows_of_the_largest_classes_are_used():
+    X, y = classification_data(400)
+    rare = np.arange(60) + 10  # sixty further classes of one row
+    more_X = np.vstack([X, np.random.default_rng(0).standard_normal((60, 5))])
+    curves = response_curves(more_X, np.append(y, rare))
+    # Three classes of 133 rows, and seventeen of one row that cannot be predicted.
+    whole = response_curves(X, y)
+    assert 0.5 * whole["knn_5"] * 3 / 20 < curves["knn_5"] < 1.5 * 3 / 20
+
+
 def test_infinite_and_huge_cells_do_no_harm():
     X, y = regression_data(60)
     X[0, 0], X[1, 1] = np.inf, 1e300
