@@ -11,8 +11,9 @@ of tables and both tasks in fixed shares. Each configuration is scored in three 
 are imputed by the medians of the training rows, except for estimators that accept them.
 
 A configuration whose first fit takes longer than the cap is marked as capped. Data sets run in
-worker processes. A worker that exceeds `--minutes` is killed, and all configurations that it was to
-evaluate are marked as capped. The numbers of rows, columns, trees and iterations bound all fits.
+worker processes. A worker that exceeds `--minutes` of processor time is ended, and all
+configurations that it was to evaluate are marked as capped. The numbers of rows, columns, trees and
+iterations bound all fits.
 """
 
 from __future__ import annotations
@@ -202,7 +203,9 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=2000, help="number of data sets")
     parser.add_argument("--every", type=int, default=1, help="only every so many-th ten data sets")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--minutes", type=float, default=10, help="that one data set may take")
+    parser.add_argument(
+        "--minutes", type=float, default=10, help="of the processor for one data set"
+    )
     parser.add_argument("--pack", action="store_true", help="only move pending records to shards")
     options = parser.parse_args()
     for group in GROUPS if options.pack else options.estimators:

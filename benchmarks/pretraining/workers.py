@@ -1,9 +1,14 @@
-"""Run a function in worker processes that are killed when they take too long."""
+"""Run a function in worker processes that are ended when they take too long.
+
+The limit is on processor time, and the kernel enforces it (``RLIMIT_CPU``). So it also ends loops
+in compiled code, and neither a busy machine nor a pause of the process counts.
+"""
 
 from __future__ import annotations
 
+import math
 import multiprocessing
-import time
+import resource
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, wait
@@ -11,38 +16,42 @@ from typing import Any
 
 
 class Worker:
-    """A process that calls one function again and again."""
+    """A process that calls one function again and again.
 
-    def __init__(self, function: Callable[..., Any]):
-        self._function = function
+    Parameters
+    ----------
+    function : callable
+    max_seconds : float
+        Processor time of one call.
+    """
+
+    def __init__(self, function: Callable[..., Any], max_seconds: float):
+        self._function, self._max_seconds = function, max_seconds
         self.arguments: tuple[Any, ...] | None = None
         self._start()
 
     def _start(self) -> None:
         context = multiprocessing.get_context("fork")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(self._function, theirs, self.connection), daemon=True
-        )
+        arguments = (self._function, self._max_seconds, theirs, self.connection)
+        self._process = context.Process(target=_serve, args=arguments, daemon=True)
         self._process.start()
         theirs.close()
 
-    def send(self, arguments: tuple[Any, ...], deadline: float) -> None:
+    def send(self, arguments: tuple[Any, ...]) -> None:
         """Begin a call."""
-        self.arguments, self.deadline = arguments, deadline
+        self.arguments = arguments
         self.connection.send(arguments)
 
     def receive(self) -> Any:
-        """Return the result of the call, or None if it failed or took too long."""
+        """Return the result of the call, or None if it failed or its process was ended."""
         self.arguments = None
-        if self.connection.poll():
-            try:
-                return self.connection.recv()
-            except EOFError:
-                pass  # the process died
-        self.stop()
-        self._start()
-        return None
+        try:
+            return self.connection.recv()
+        except (EOFError, ConnectionResetError):
+            self.stop()
+            self._start()
+            return None
 
     def stop(self) -> None:
         self._process.kill()
@@ -50,18 +59,29 @@ class Worker:
         self.connection.close()
 
 
-def _serve(function: Callable[..., Any], connection: Connection, parents: Connection) -> None:
+def _serve(
+    function: Callable[..., Any], max_seconds: float, connection: Connection, parents: Connection
+) -> None:
     parents.close()  # else the end of the parent would go unnoticed
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     while True:
         try:
             arguments = connection.recv()
         except EOFError:
             return
+        _limit_processor_time(max_seconds)
         try:
             connection.send(function(*arguments))
         except Exception:  # one bad data set must not end the run
             print(f"{arguments[:2]}: {traceback.format_exc()}", flush=True)
             connection.send(None)
+
+
+def _limit_processor_time(seconds: float) -> None:
+    """Let the kernel end this process after some more seconds of processor time."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limit = math.ceil(used.ru_utime + used.ru_stime + seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
 def run_in_workers(
@@ -79,20 +99,19 @@ def run_in_workers(
         Arguments of each call.
     n_jobs : int
     max_seconds : float
-        A call that takes longer is ended with its process.
+        A call that takes more processor time is ended with its process.
     """
-    workers = [Worker(function) for _ in range(min(n_jobs, len(calls)))]
+    workers = [Worker(function, max_seconds) for _ in range(min(n_jobs, len(calls)))]
     waiting = list(reversed(calls))
     try:
         while waiting or any(worker.arguments for worker in workers):
             for worker in workers:
                 if worker.arguments is None and waiting:
-                    worker.send(waiting.pop(), time.monotonic() + max_seconds)
+                    worker.send(waiting.pop())
             busy = [worker for worker in workers if worker.arguments]
-            first = min(worker.deadline for worker in busy)
-            ready = wait([w.connection for w in busy], max(0.0, first - time.monotonic()) + 0.01)
+            ready = wait([worker.connection for worker in busy])
             for worker in busy:
-                if worker.connection in ready or time.monotonic() > worker.deadline:
+                if worker.connection in ready:
                     arguments = worker.arguments
                     yield arguments, worker.receive()
     finally:
