@@ -167,7 +167,7 @@ def _hash_floats(values: np.ndarray) -> np.ndarray:
     missing = np.isnan(values)
     if missing.any():
         values[missing] = np.nan  # NaN has many bit patterns
-    return _mix(np.ascontiguousarray(values).view(np.uint64))
+    return mix_bits(np.ascontiguousarray(values).view(np.uint64))
 
 
 def _hash_objects(values: list) -> np.ndarray:
@@ -245,15 +245,18 @@ def _distinct(hashes: np.ndarray) -> np.ndarray:
 
 
 def _multipliers(first: int, count: int) -> np.ndarray:
-    return _mix(np.arange(first + 1, first + count + 1, dtype=np.uint64)) | np.uint64(1)
+    return mix_bits(np.arange(first + 1, first + count + 1, dtype=np.uint64)) | np.uint64(1)
 
 
 def _finish(sums: np.ndarray) -> np.ndarray:
-    """Hash the sum of a row. `_mix` alone is invertible, which would reveal rows of one column."""
-    return _mix(sums + np.uint64(0x9E3779B97F4A7C15)) ^ sums
+    """Hash the sum of a row.
+
+    `mix_bits` alone is invertible, which would reveal rows of one column.
+    """
+    return mix_bits(sums + np.uint64(0x9E3779B97F4A7C15)) ^ sums
 
 
-def _mix(z: np.ndarray) -> np.ndarray:
+def mix_bits(z: np.ndarray) -> np.ndarray:
     """Scramble 64-bit words in place: the finalizer of SplitMix64, one to one, and 0 stays 0."""
     z ^= z >> np.uint64(30)
     z *= np.uint64(0xBF58476D1CE4E5B9)

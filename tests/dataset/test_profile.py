@@ -502,9 +502,9 @@ def test_profile_stores_rows_only_with_keep_sample():
     # The hash of a single column must not be an invertible function of its bits.
     column = profile(X[["amount"]]).fingerprint
     bits = X["amount"].to_numpy().view(np.uint64)
-    mixed = _fingerprint._mix(bits.copy())
-    assert not set(_fingerprint._mix(mixed.copy())) & set(column)
-    assert not set(_fingerprint._mix(mixed + np.uint64(0x9E3779B97F4A7C15))) & set(column)
+    mixed = _fingerprint.mix_bits(bits.copy())
+    assert not set(_fingerprint.mix_bits(mixed.copy())) & set(column)
+    assert not set(_fingerprint.mix_bits(mixed + np.uint64(0x9E3779B97F4A7C15))) & set(column)
 
 
 def test_sample_is_bounded_complete_and_aligned_with_y():

@@ -1,0 +1,82 @@
+"""What the store keeps of each data set: sizes, scales, meta-features, sketch, response curves.
+
+The record has one vector for each part, and the names of its numbers in one string. A feature that
+a data set does not have is NaN.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import lru_cache
+
+import numpy as np
+
+from benchmarks.pretraining.generator import DataSet
+from benchmarks.pretraining.store import Record
+from sktransfer.dataset import profile
+from sktransfer.dataset._response_curves import response_curves
+
+SIZES = ("log_rows", "log_columns", "log_classes", "smallest_class_share")
+SCALES = (
+    "log_target_std",
+    "log_column_std_mean",
+    "log_column_std_spread",
+    "log_column_std_max",
+    "log_offset_mean",
+    "share_missing",
+)
+MAX_FLOAT16 = 6e4
+
+
+def make_profile_record(data: DataSet) -> Record:
+    """Profile one data set."""
+    found = profile(data.X, data.y)
+    curves = response_curves(data.X, data.y, data.kind.task)
+    parts = {
+        "sizes": dict(zip(SIZES, measure_sizes(data), strict=True)),
+        "scales": dict(zip(SCALES, measure_scales(data), strict=True)),
+        "meta_features": found.meta_features,
+        "response_curves": curves,
+    }
+    record: Record = {"family": np.array(data.family, dtype="U24")}
+    for part, values in parts.items():
+        names = names_of(data.kind.task).get(part, tuple(values))
+        vector = np.array([values.get(name, np.nan) for name in names])
+        record[part] = np.clip(vector, -MAX_FLOAT16, MAX_FLOAT16).astype(np.float16)
+        record[f"{part}.names"] = np.array(" ".join(names))
+    sketch = found.sketch or {"pairs": [np.nan] * 128, "kernels": [np.nan] * 33}
+    record["sketch"] = np.concatenate([sketch["pairs"], sketch["kernels"]]).astype(np.float16)
+    return record
+
+
+@lru_cache(maxsize=2)
+def names_of(task: str) -> dict[str, tuple[str, ...]]:
+    """Names of all features that a table of a task can have, sorted."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 4))
+    y = (X[:, 0] > 0).astype(int) if task == "classification" else X @ rng.standard_normal(4)
+    return {
+        "meta_features": tuple(sorted(profile(X, y).meta_features)),
+        "response_curves": tuple(response_curves(X, y, task)),
+    }
+
+
+def measure_sizes(data: DataSet) -> tuple[float, ...]:
+    """Logarithms of the sizes, and the share of the smallest class."""
+    n, p = data.X.shape
+    if data.kind.task == "regression":
+        return np.log(n), np.log(p), 0.0, 0.0
+    counts = np.bincount(data.y)
+    return np.log(n), np.log(p), np.log(len(counts)), counts.min() / n
+
+
+def measure_scales(data: DataSet) -> tuple[float, ...]:
+    """Units of the target and of the columns, on which bare estimators depend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        std = np.maximum(np.nanstd(data.X, axis=0), 1e-12)
+        offset = np.log10(1.0 + np.abs(np.nanmean(data.X, axis=0)) / std)
+    logs = np.log10(std)
+    target = np.log10(np.std(data.y)) if data.kind.task == "regression" else 0.0
+    missing = np.isnan(data.X).mean()
+    return target, logs.mean(), logs.std(), logs.max(), offset.mean(), missing
