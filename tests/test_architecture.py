@@ -199,6 +199,8 @@ def name_problems(source, file):
     stem = Path(file).stem
     if stem in sys.stdlib_module_names:
         yield Problem(file, 1, f"{stem} is a module of the standard library")
+    if stem.endswith(("_parts", "_helpers")):
+        yield Problem(file, 1, "name the file after what is inside")
     for node in functions_of(source):
         if node.name == stem:
             yield Problem(file, node.lineno, f"the function {node.name} has the name of its module")
@@ -362,3 +364,4 @@ def test_checker_sees_names_that_hide_something():
         "random is a module of the standard library"
     ]
     assert [p.line for p in name_problems("\ndef suggest(): pass", "suggest.py")] == [2]
+    assert [*name_problems("", "optimizer/_optimizer_parts.py")]

@@ -439,10 +439,12 @@ def test_other_data_or_estimator_is_another_search(tmp_path):
 
 def test_resume_ignores_unrelated_search(tmp_path):
     fit_without_warnings(make_search(tmp_path, n_iter=2))
+    Counted.n_fits = 0
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*past trials")
         make_search(tmp_path, n_iter=2, resume=True).fit(X[:90] + 1, y[:90] + 1)
+    assert Counted.n_fits == 6  # all of them, none is taken from the other search
 
 
 def test_other_overlap_setting_is_another_search(tmp_path):
