@@ -6,7 +6,6 @@ a data set does not have is NaN.
 
 from __future__ import annotations
 
-import warnings
 from functools import lru_cache
 
 import numpy as np
@@ -15,28 +14,20 @@ from benchmarks.pretraining.generator import DataSet
 from benchmarks.pretraining.store import Record
 from sktransfer.dataset import profile
 from sktransfer.dataset._response_curves import response_curves
+from sktransfer.dataset._scales import SCALES
 
 SIZES = ("log_rows", "log_columns", "log_classes", "smallest_class_share")
-SCALES = (
-    "log_target_std",
-    "log_column_std_mean",
-    "log_column_std_spread",
-    "log_column_std_max",
-    "log_offset_mean",
-    "share_missing",
-)
 MAX_FLOAT16 = 6e4
 
 
 def make_profile_record(data: DataSet) -> Record:
     """Profile one data set."""
     found = profile(data.X, data.y)
-    curves = response_curves(data.X, data.y, data.kind.task)
     parts = {
         "sizes": dict(zip(SIZES, measure_sizes(data), strict=True)),
-        "scales": dict(zip(SCALES, measure_scales(data), strict=True)),
+        "scales": found.scales,
         "meta_features": found.meta_features,
-        "response_curves": curves,
+        "response_curves": found.response_curves,
     }
     record: Record = {"family": np.array(data.family, dtype="U24")}
     for part, values in parts.items():
@@ -58,6 +49,7 @@ def names_of(task: str) -> dict[str, tuple[str, ...]]:
     return {
         "meta_features": tuple(sorted(profile(X, y).meta_features)),
         "response_curves": tuple(response_curves(X, y, task)),
+        "scales": SCALES,
     }
 
 
@@ -68,15 +60,3 @@ def measure_sizes(data: DataSet) -> tuple[float, ...]:
         return np.log(n), np.log(p), 0.0, 0.0
     counts = np.bincount(data.y)
     return np.log(n), np.log(p), np.log(len(counts)), counts.min() / n
-
-
-def measure_scales(data: DataSet) -> tuple[float, ...]:
-    """Units of the target and of the columns, on which bare estimators depend."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        std = np.maximum(np.nanstd(data.X, axis=0), 1e-12)
-        offset = np.log10(1.0 + np.abs(np.nanmean(data.X, axis=0)) / std)
-    logs = np.log10(std)
-    target = np.log10(np.std(data.y)) if data.kind.task == "regression" else 0.0
-    missing = np.isnan(data.X).mean()
-    return target, logs.mean(), logs.std(), logs.max(), offset.mean(), missing

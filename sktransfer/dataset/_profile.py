@@ -18,6 +18,8 @@ import numpy as np
 
 from sktransfer.dataset import _meta_features as mf
 from sktransfer.dataset._fingerprint import estimate_overlap, fingerprint_table
+from sktransfer.dataset._response_curves import curves_of_table
+from sktransfer.dataset._scales import measure_scales
 from sktransfer.dataset._sketch import sketch
 from sktransfer.dataset._table import (
     MatrixLike,
@@ -77,6 +79,11 @@ class DatasetProfile:
     sketch : dict or None
         Means of fixed random features, from which encoders learn (see `_sketch`). None if X has no
         columns that vary, or too few rows.
+    response_curves : dict of str to float
+        Scores of simple learners along their complexity (see `_response_curves`). Empty if there
+        are too few rows, or X or y does not vary.
+    scales : dict of str to float
+        Logarithms of the units of the columns and of the target (see `_scales`).
     sample : dict or None
         With ``keep="sample"``, up to 1000 rows: "X", a float array of at most 200 columns without
         missing values, and "y", floats or codes, or None. None by default: no row is stored.
@@ -104,6 +111,8 @@ class DatasetProfile:
     enclosing: tuple[DatasetProfile, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     sketch: dict[str, Any] | None = field(default=None, repr=False)
+    response_curves: dict[str, float] = field(default_factory=dict, repr=False)
+    scales: dict[str, float] = field(default_factory=dict, repr=False)
     sample: dict[str, Any] | None = field(default=None, repr=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,7 +141,8 @@ class DatasetProfile:
         for name in ("class_ratios", "notes"):
             known[name] = tuple(known.get(name, ()))
         known["enclosing"] = tuple(cls.from_dict(part) for part in known.get("enclosing", ()))
-        known["meta_features"] = {k: float(v) for k, v in known.get("meta_features", {}).items()}
+        for name in ("meta_features", "response_curves", "scales"):
+            known[name] = {k: float(v) for k, v in known.get(name, {}).items()}
         if known.get("sample") is not None:
             parts = known["sample"].items()
             known["sample"] = {k: None if v is None else np.array(v, float) for k, v in parts}
@@ -241,7 +251,8 @@ def _profile_data(X: MatrixLike, y: TargetLike, keep: str) -> DatasetProfile:
     target = attempt("read y", lambda: read_target(y, rows)) or Target()
     attempt.notes += _limitations(table, target)
     hashes = attempt("take a fingerprint of the rows", lambda: fingerprint_table(table)) or {}
-    features, sketched = _compute_features(attempt, table, rows, target)
+    features, sketched, scales = _compute_features(attempt, table, rows, target)
+    curves = attempt("compute response curves", lambda: curves_of_table(table, rows, target))
     sample = None
     if keep == "sample":
         sample = attempt("keep a sample", lambda: _sample_rows(table, rows, target))
@@ -255,6 +266,8 @@ def _profile_data(X: MatrixLike, y: TargetLike, keep: str) -> DatasetProfile:
         meta_features={name: value for name, value in features.items() if np.isfinite(value)},
         notes=tuple(attempt.notes),
         sketch=sketched,
+        response_curves=curves or {},
+        scales=scales,
         sample=sample,
         **hashes,
     )
@@ -307,8 +320,8 @@ def _limitations(table: Table, target: Target) -> list[str]:
 
 def _compute_features(
     attempt: _Attempts, table: Table, rows: np.ndarray, target: Target
-) -> tuple[dict[str, float], dict[str, Any] | None]:
-    """Compute the meta-features and the sketch, which use the same numbers."""
+) -> tuple[dict[str, float], dict[str, Any] | None, dict[str, float]]:
+    """Compute the meta-features, the sketch and the scales, which use the same numbers."""
     found: dict[str, float] = {}
 
     def add(what: str, group: Callable[[], dict[str, float]]) -> None:
@@ -319,21 +332,25 @@ def _compute_features(
     if table.form == "items":
         add("the texts", lambda: mf.text_lengths(table.data, rows))
     if not table.n_columns:
-        return found, None
+        return found, None, {}
     numbers = attempt("read X as numbers", lambda: read_numbers(table, rows, mf.MAX_COLUMNS))
     if numbers is None:
-        return found, None
+        return found, None, {}
     add("the cells", partial(mf.cell_shares, *numbers))
+    amounts = None
+    if target.values is not None and target.ratios is None:
+        amounts = target.values[:, 0]
+    scales = attempt("measure the units", partial(measure_scales, numbers[0], amounts)) or {}
     scaled = attempt("standardize X", partial(mf.standardize, numbers[0]))
     if scaled is None:
-        return found, None
+        return found, None, scales
     Z, std = scaled
     add("the columns", lambda: mf.column_moments(Z))
     add("the pairs of columns", lambda: mf.column_pairs(Z, std))
     add("the principal components", lambda: mf.principal_components(Z))
     is_classification = target.ratios is not None
     sketched = attempt("make a sketch", lambda: sketch(Z, target.values, is_classification))
-    return found | _score_landmarks(attempt, Z, target), sketched
+    return found | _score_landmarks(attempt, Z, target), sketched, scales
 
 
 def _score_landmarks(attempt: _Attempts, Z: np.ndarray, target: Target) -> dict[str, float]:
