@@ -33,11 +33,12 @@ ARROWS = {
     "space": ("utils", ARRAYS),
     "task": ("space dataset utils", "numpy"),
     "archive": ("task space dataset utils", "numpy sklearn joblib fsspec"),
-    "encoders": ("task dataset utils", "numpy sklearn torch"),
+    "pretrained": ("dataset utils", "numpy scipy torch"),
+    "encoders": ("pretrained task dataset utils", "numpy sklearn torch"),
     "surrogates": ("encoders task dataset utils", "numpy scipy sklearn torch"),
-    "optimizer": ("surrogates encoders task space dataset utils", ARRAYS),
+    "optimizer": ("surrogates encoders pretrained task space dataset utils", ARRAYS),
     "model_selection": (
-        "optimizer surrogates encoders archive task space dataset utils",
+        "optimizer surrogates encoders pretrained archive task space dataset utils",
         "numpy scipy sklearn joblib pandas",
     ),
     "testing": (
@@ -288,7 +289,7 @@ def test_importing_a_submodule_yields_a_module():
         (
             "model_selection/_a.py",
             "def f():\n    import torch",
-            "torch is allowed in: utils, encoders",
+            "torch is allowed in: utils, pretrained, encoders",
         ),
         ("optimizer/_a.py", "import torch.nn as nn", "torch is allowed in"),
         ("model_selection/_a.py", "from sklearn.utils._tags import Tags", "_tags is private"),

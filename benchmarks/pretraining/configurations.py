@@ -192,9 +192,7 @@ def _classifiers() -> list[Spec]:
             HISTOGRAMS | {"class_weight": BALANCE},
             group="expensive",
         ),
-        Spec(
-            ensemble.GradientBoostingClassifier(**seed), BOOSTING, group="slow", max_rows=300
-        ),
+        Spec(ensemble.GradientBoostingClassifier(**seed), BOOSTING, group="slow", max_rows=300),
         Spec(
             neural_network.MLPClassifier(max_iter=100, **seed),
             NETWORK,

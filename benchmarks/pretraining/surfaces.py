@@ -97,9 +97,7 @@ def make_parameters(spec: Spec) -> list[Parameter]:
         axes = [option for option in options if isinstance(option, Real)]
         if axes:
             axis = axes[0]
-            found.append(
-                Parameter(name, (), axis.low, axis.high, axis.log, default=defaults[name])
-            )
+            found.append(Parameter(name, (), axis.low, axis.high, axis.log, default=defaults[name]))
         else:
             found.append(Parameter(name, tuple(options), default=defaults[name]))
     return found
@@ -164,6 +162,8 @@ def load_surfaces(task: str, folder: Path = FOLDER) -> list[Surface]:
                 ]
             )
             scores = decode_scores(stored[f"{variant}.scores"][keep], BOUNDED[task])
+            if task == "regression":
+                scores[:, :, 0] += 1.0  # R2 - 1 is stored
             spread = decode_spread(stored[f"{variant}.spread"][keep])
             noise = (spread**2).mean(axis=1) / (N_FOLDS - 1)
             has_scores = np.isfinite(scores[:, :, 0]).sum(axis=1) >= MIN_SCORES

@@ -26,7 +26,7 @@ import numpy as np
 from sktransfer.archive import _storage
 from sktransfer.archive._record import record_to_task
 from sktransfer.archive._selection import ProfileLike, as_profiles
-from sktransfer.dataset import DatasetProfile
+from sktransfer.dataset._scales import looks_standardized
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.space._estimator_tree import is_scaled
 from sktransfer.task import TASK_FORMAT, Task
@@ -99,7 +99,7 @@ class Starter:
         if target is None:
             return []
         scaled = is_scaled(target)
-        if scaled is False and any(map(looks_standardized, as_profiles(profile))):
+        if scaled is False and any(looks_standardized(p.scales) for p in as_profiles(profile)):
             scaled = True
         try:
             return [task for name in target["predictors"] for task in self.tasks(name, scaled)]
@@ -154,22 +154,6 @@ def _tasks_of(
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise RecordError(file[0], f"it is damaged ({error!r})") from None
     return tuple(record_to_task(record, file[0]) for record in records)
-
-
-def looks_standardized(profile: DatasetProfile) -> bool:
-    """Whether all columns have a standard deviation of about one, because they were scaled.
-
-    A profile has no deviations, but correlations, and covariances as sign(c) log(1 + |c|). Those of
-    standardized data agree.
-    """
-    known = profile.meta_features
-    for end in ("min", "max"):
-        if f"correlation_{end}" not in known or f"covariance_{end}" not in known:
-            return False
-        r = known[f"correlation_{end}"]
-        if abs(np.sign(r) * np.log1p(abs(r)) - known[f"covariance_{end}"]) > 0.1:
-            return False
-    return known["correlation_max"] > known["correlation_min"]
 
 
 def _decode_profile(profile: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,14 @@ deviations of the target. All logarithms are to base 10.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from sktransfer.dataset._meta_features import impute_medians
 
 MIN_STD = 1e-12
+MAX_STANDARD_LOG = 0.1  # of a column that counts as standardized
 SCALES = (
     "log_target_std",
     "log_mean_variance",
@@ -55,3 +58,13 @@ def measure_scales(values: np.ndarray, amounts: np.ndarray | None) -> dict[str, 
         np.log10(1.0 + np.abs(filled.mean(axis=0)) / std).mean(),
     )
     return {name: round(float(v), 4) for name, v in zip(SCALES, measured, strict=True)}
+
+
+def looks_standardized(scales: Mapping[str, float]) -> bool:
+    """Whether all columns have a mean of about 0 and a deviation of about 1, as after a scaler.
+
+    >>> looks_standardized(measure_scales(np.array([[-1.0, 1.0], [1.0, -1.0]]), None))
+    True
+    """
+    names = ("log_column_std_mean", "log_column_std_spread", "log_offset_mean")
+    return all(abs(scales.get(name, np.inf)) < MAX_STANDARD_LOG for name in names)

@@ -10,10 +10,18 @@ _CLASSES = {
     "Encoder": "_base",
     "ManualEncoder": "_meta_features",
     "PairEncoder": "_pairs",
+    "PretrainedEncoder": "_pretrained",
     "TaskIndex": "_task_index",
 }
 
-__all__ = ["DistributionEncoder", "Encoder", "ManualEncoder", "PairEncoder", "TaskIndex"]
+__all__ = [
+    "DistributionEncoder",
+    "Encoder",
+    "ManualEncoder",
+    "PairEncoder",
+    "PretrainedEncoder",
+    "TaskIndex",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from sktransfer.optimizer._maximize import fill_space, redraw
 from sktransfer.optimizer._past_tasks import encode_tasks
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
+from sktransfer.optimizer._score_prior import find_score_prior
 from sktransfer.optimizer._suggestions import (
     find_sources,
     suggest_defaults,
@@ -37,7 +40,13 @@ from sktransfer.optimizer._trials import (
     trial_scores,
 )
 from sktransfer.space import Space, SpaceLike
-from sktransfer.surrogates import EncodedTask, SearchHints, Surrogate, make_surrogate
+from sktransfer.surrogates import (
+    EncodedTask,
+    ScorePrior,
+    SearchHints,
+    Surrogate,
+    make_surrogate,
+)
 from sktransfer.task import Task, Trial
 from sktransfer.utils._threads import numeric_context
 from sktransfer.utils._values import params_identity, to_python
@@ -96,6 +105,7 @@ class TransferOptimizer:
         )
         self.surrogate = make_surrogate(surrogate)
         self.is_fitted = False  # whether the surrogate is fitted to the past tasks
+        self.model_folders: tuple[Path, ...] = ()  # of pretrained models that replace the shipped
         self.tasks = tuple(tasks)
         self.metric = (metric,) if isinstance(metric, str) else tuple(metric)
         self._seed = _as_seed(random_state)
@@ -119,8 +129,16 @@ class TransferOptimizer:
         warm_from : Surrogate or None
             A fitted surrogate to start training from.
         """
-        self.surrogate.fit(encode_tasks(self.space, self.tasks, self.metric), warm_from=warm_from)
+        tasks = encode_tasks(self.space, self.tasks, self.metric, self.prior)
+        self.surrogate.fit(tasks, warm_from=warm_from)
         self.is_fitted = True
+
+    @cached_property
+    def prior(self) -> ScorePrior | None:
+        """Pretrained predictions for this space; None if there are none or they are not used."""
+        if not self.surrogate.uses_prior:
+            return None
+        return find_score_prior(self.space, self.profile, self.metric, self.model_folders)
 
     # -- ask -----------------------------------------------------------------------------------
 
@@ -206,6 +224,7 @@ class TransferOptimizer:
         """This optimizer before its first trial, on other data, with a fitted surrogate."""
         restarted = copy(self)
         restarted._forget_trials()
+        restarted.__dict__.pop("prior", None)
         restarted.profile, restarted.surrogate = profile, surrogate
         return restarted
 
@@ -374,7 +393,9 @@ class TransferOptimizer:
     def _target(self) -> EncodedTask:
         codes = np.array(self._codes).reshape(len(self._trials), self.space.n_columns)
         z, metrics = trial_scores(self._trials), trial_metrics(self._trials)
-        return EncodedTask(codes, z, self.space.categorical, self.profile, metrics=metrics)
+        return EncodedTask(
+            codes, z, self.space.categorical, self.profile, metrics=metrics, prior=self.prior
+        )
 
     def _observed_model(self, target: EncodedTask, hints: SearchHints) -> AcquisitionModel | None:
         """The surrogate's posterior given the observed trials; None if it needs more of them."""

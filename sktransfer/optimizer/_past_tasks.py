@@ -21,7 +21,7 @@ from sktransfer.dataset import DatasetProfile
 from sktransfer.optimizer._trials import clip_codes, trial_metrics, trial_scores
 from sktransfer.space import Space
 from sktransfer.space._projection import encode_past_task
-from sktransfer.surrogates import EncodedTask
+from sktransfer.surrogates import EncodedTask, ScorePrior
 from sktransfer.task import Task
 from sktransfer.utils._scores import clip_low_outliers, standardize
 
@@ -41,7 +41,9 @@ class _Scored(NamedTuple):
     unit: str | None  # None: that of the target's metric
 
 
-def encode_tasks(space: Space, tasks: Sequence[Task], names: Sequence[str]) -> list[EncodedTask]:
+def encode_tasks(
+    space: Space, tasks: Sequence[Task], names: Sequence[str], prior: ScorePrior | None = None
+) -> list[EncodedTask]:
     """Encode past tasks in the target's coordinates, with scores by the target's metric.
 
     Parameters
@@ -51,8 +53,12 @@ def encode_tasks(space: Space, tasks: Sequence[Task], names: Sequence[str]) -> l
     tasks : sequence of Task
     names : sequence of str
         All names of the target's metric.
+    prior : ScorePrior or None
+        Pretrained predictions for the target's space.
     """
-    scored = [_score_by_metric(_encode(space, task), task.metrics[0], names) for task in tasks]
+    scored = [
+        _score_by_metric(_encode(space, task, prior), task.metrics[0], names) for task in tasks
+    ]
     successful = [each for each in scored if np.isfinite(each.task.z).any()]
     units = Counter(unit for _, unit in successful)
     if len(units) < 2:
@@ -70,13 +76,14 @@ def encode_tasks(space: Space, tasks: Sequence[Task], names: Sequence[str]) -> l
     return [task if own == unit else _rescale(task, shift, scale) for task, own in scored]
 
 
-def _encode(space: Space, task: Task) -> EncodedTask:
+def _encode(space: Space, task: Task, prior: ScorePrior | None) -> EncodedTask:
     codes, kept = encode_past_task(space, task)
     past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
     trials = [task.trials[i] for i in kept]
     metrics = trial_metrics(trials) | {task.metrics[0]: trial_scores(trials)}
     codes = clip_codes(codes)
-    return EncodedTask(codes, trial_scores(trials), space.categorical, past, task.id, metrics)
+    z = trial_scores(trials)
+    return EncodedTask(codes, z, space.categorical, past, task.id, metrics, prior)
 
 
 def _score_by_metric(task: EncodedTask, tuned: str, names: Sequence[str]) -> _Scored:

@@ -1,22 +1,27 @@
-"""The trained networks in numpy."""
+"""The trained networks in numpy. All members of the ensemble run at once.
+
+Notation: E members; weights of a layer (E, a, b), biases (E, b).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import expit
 
-Arrays = Mapping[str, np.ndarray]
-MIN_LOG_STD, MAX_LOG_STD = -3.0, 1.5
+Layer = tuple[np.ndarray, np.ndarray]
+"""Weights (E, a, b) and biases (E, b)."""
 
 
-def run_layers(weights: Arrays, prefix: str, x: np.ndarray) -> np.ndarray:
-    """A network with SiLU units between its layers; (n, a) -> (n, b)."""
-    number = 0
-    while f"{prefix}.{number}.w" in weights:
-        if number:
-            x = x * expit(x)
-        x = x @ weights[f"{prefix}.{number}.w"] + weights[f"{prefix}.{number}.b"]
-        number += 1
+def run_layers(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
+    """Run networks with SiLU units between their layers; (n, a) or (E, n, a) -> (E, n, b)."""
+    w, b = layers[0]
+    return finish_layers(layers[1:], x @ w + b[:, None])
+
+
+def finish_layers(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
+    """Run the layers after the first, given its output; (E, n, a) -> (E, n, b)."""
+    for w, b in layers:
+        x = (x * expit(x)) @ w + b[:, None]
     return x

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -169,7 +170,7 @@ def _make_weights(
     made: dict[str, torch.Tensor] = {}
 
     def add(prefix: str, sizes: Sequence[int]) -> None:
-        for number, (a, b) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        for number, (a, b) in enumerate(pairwise(sizes)):
             scale = (1.0 if number < len(sizes) - 2 else 0.3) / np.sqrt(a)
             made[f"{prefix}.{number}.w"] = torch.randn(a, b, generator=generator) * scale
             made[f"{prefix}.{number}.b"] = torch.zeros(b)
@@ -229,7 +230,9 @@ def _step_loss(
         own, rows = (torch.tensor(column) for column in zip(*pairs, strict=True))
         c = batch.codes.shape[1]
         n = min(options.n_configurations, c)
-        chosen = torch.from_numpy(rng.permuted(np.tile(np.arange(c), (len(rows), 1)), axis=1)[:, :n])
+        chosen = torch.from_numpy(
+            rng.permuted(np.tile(np.arange(c), (len(rows), 1)), axis=1)[:, :n]
+        )
         codes = batch.codes[rows[:, None], chosen]  # (b, n, k)
         z = batch.z[rows[:, None], chosen]
         embedded = psi[own]

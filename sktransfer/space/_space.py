@@ -331,6 +331,18 @@ class Space:
         """Coordinates in one column of values that need not belong to the space (see `_axes`)."""
         return self._axes[column - self._offset].encode(list(values))
 
+    def decode_column(self, column: int, u: np.ndarray) -> list[Any]:
+        """Values in one column at some coordinates."""
+        return self._axes[column - self._offset].decode(u)
+
+    def list_column(self, column: int, max_values: int) -> tuple[np.ndarray, list[Any] | None]:
+        """Sorted coordinates of a finite column, and its values; None if there are more values."""
+        axis = self._axes[column - self._offset]
+        values = axis.values
+        if values is None or len(values) > max_values:
+            return np.empty(0), None
+        return axis.encode(values), list(values)
+
     def column_names(self) -> list[str | None]:
         """Declared name of each column; None for the branch."""
         return [None] * self._offset + self.names

@@ -11,7 +11,14 @@ from typing import Any
 from sklearn.base import clone
 
 from sktransfer import encoders
-from sktransfer.surrogates.base import EncodedTask, Posterior, Region, SearchHints, Surrogate
+from sktransfer.surrogates.base import (
+    EncodedTask,
+    Posterior,
+    Region,
+    ScorePrior,
+    SearchHints,
+    Surrogate,
+)
 
 _CLASSES = {
     "ABLR": "ablr",
@@ -41,8 +48,8 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "copula-gp": ("CopulaGP", {}),
     "copula-ts": ("CopulaGP", {"n_thompson": None}),
     "deep-gp": ("DKLM", {"landmarks": False, "meta": False}),
-    "dist-blr": ("DistBLR", {"encoder": "PairEncoder"}),
-    "dist-gp": ("DistGP", {"encoder": "PairEncoder"}),
+    "dist-blr": ("DistBLR", {}),
+    "dist-gp": ("DistGP", {}),
     "dklm": ("DKLM", {}),
     "dngo": ("DNGO", {}),
     "fsbo": ("DKLM", {"landmarks": False}),
@@ -54,7 +61,7 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "random": ("Random", {}),
     "rgpe": ("RGPE", {}),
     "scot": ("SCoT", {}),
-    "task-prior": ("TaskPrior", {}),
+    "task-prior": ("TaskPrior", {"pretrained": False}),
     "tst": ("TST", {}),
     "warm-start": ("WarmStart", {}),
 }
@@ -79,6 +86,7 @@ __all__ = [
     "Random",
     "Region",
     "SCoT",
+    "ScorePrior",
     "SearchHints",
     "Surrogate",
     "TaskPrior",

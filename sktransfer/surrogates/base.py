@@ -18,6 +18,41 @@ from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import SurrogateWarning
 
 
+class ScorePrior:
+    """Predictions of scores from the data alone, in the coordinates of the target's space.
+
+    They come from a model that was trained on other data sets before. A data set enters by its
+    description, a vector. Scores are comparable ones: standardized over random configurations.
+
+    Attributes
+    ----------
+    known : ndarray of bool, shape (d,)
+        Columns that the model knows. It predicts the same for all values of the others.
+    """
+
+    known: np.ndarray
+
+    def describe(self, profile: DatasetProfile | None) -> np.ndarray | None:
+        """The description of a data set, (q,); None if too little is known of it."""
+        raise TypeError(f"{type(self).__name__} must define describe.")
+
+    def predict(self, theta: np.ndarray, descriptions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Means and standard deviations on several data sets; (n, d), (K, q) -> (K, n) twice."""
+        raise TypeError(f"{type(self).__name__} must define predict.")
+
+    def embedding(self, descriptions: np.ndarray) -> np.ndarray:
+        """The part of descriptions by which data sets are compared; (K, q) -> (K, p)."""
+        return descriptions
+
+    def level(self, description: np.ndarray) -> tuple[float, float] | None:
+        """Shift and log scale of the scores on a data set; None if their unit is not known."""
+        return None
+
+    def strangeness(self, description: np.ndarray) -> float:
+        """How unusual a data set is; above 1 it is unlike all data sets of the training."""
+        return 0.0
+
+
 @dataclass(frozen=True)
 class EncodedTask:
     """The trials of one task in the coordinates of the target's space.
@@ -32,6 +67,8 @@ class EncodedTask:
     id : str
     metrics : dict of str to ndarray of shape (n,)
         Other metrics of each trial, to be maximized, NaN if not measured. "fit_time" is in seconds.
+    prior : ScorePrior or None
+        Predictions of scores from the data alone, if there are any for this space.
     """
 
     theta: np.ndarray
@@ -40,6 +77,7 @@ class EncodedTask:
     profile: DatasetProfile | None = None
     id: str = ""
     metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
+    prior: ScorePrior | None = None
 
     @property
     def is_flat(self) -> bool:
@@ -167,6 +205,8 @@ class Surrogate(BaseEstimator):
         Space-filling trials of the target that are needed before the posterior is used.
     uses_past_tasks : bool
         Whether it learns from past tasks.
+    uses_prior : bool
+        Whether it reads the `prior` of tasks.
     is_cacheable : bool
         Whether `fit` takes long enough for its result to be cached.
     fallback_name : str
@@ -175,6 +215,7 @@ class Surrogate(BaseEstimator):
 
     n_initial: int = 0
     uses_past_tasks: ClassVar[bool] = False
+    uses_prior: bool = False
     is_cacheable: ClassVar[bool] = False
     fallback_name: ClassVar[str] = ""
 

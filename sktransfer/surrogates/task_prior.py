@@ -36,7 +36,7 @@ from typing import ClassVar
 import numpy as np
 
 from sktransfer.encoders import ManualEncoder
-from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.conditioning import ConditionedPosterior, Prior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.kernels import kernel_matrix
@@ -45,16 +45,27 @@ from sktransfer.surrogates._core.leave_one_out import (
     kernel_weights,
     loo_log_likelihood,
     select_by_likelihood,
-    weighted_deviations,
 )
 from sktransfer.surrogates._core.model_averaging import AveragedPosterior, average_by_evidence
-from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.past_prior import (
+    PastMeans,
+    PastPrior,
+    PretrainedPrior,
+    join_trials,
+)
+from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates._core.portfolio import select_greedily
 from sktransfer.surrogates._core.task_processes import TaskProcesses
+from sktransfer.surrogates._core.transported_past import (
+    TargetPrediction,
+    describe_past,
+    describe_target,
+    fit_gain,
+    predict_past,
+)
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.utils._scores import impute_failures
 
-MAX_POINTS = 400  # at which the means of past tasks are kept; in between they are interpolated
 MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
 MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
 MIN_TRIALS_FOR_MODEL = 3  # from which on the model proposes, if the scores differ
@@ -62,6 +73,7 @@ MAX_VALIDATION_TASKS = 40  # past tasks that the hyperparameters are selected on
 N_REFERENCE_SETTINGS = 300  # past settings at which tasks are compared
 BEST_PER_TASK = 3  # best settings of each task, from which first trials are selected
 PORTFOLIO_SIZE = 20
+PRIOR_COUNT = 1.0  # past tasks that the prior without them counts for
 
 
 class TaskPrior(TaskProcesses):
@@ -86,8 +98,10 @@ class TaskPrior(TaskProcesses):
         Maximum number of trials for each past task's process: the best and the most distant ones.
     guard : bool
         Whether to average with a plain GP.
+    pretrained : bool
+        Whether to use the predictions of the pretrained model, where it knows the estimator.
     kernel, n_initial
-        As in `GP`. `n_initial` only matters without past tasks.
+        As in `GP`. `n_initial` only matters without past tasks and pretrained predictions.
 
     Examples
     --------
@@ -109,21 +123,27 @@ class TaskPrior(TaskProcesses):
         max_tasks: int = 30,
         max_trials: int = 50,
         guard: bool = True,
+        pretrained: bool = True,
         kernel: str = "matern52",
         n_initial: int = 4,
     ):
         self.max_tasks = max_tasks
         self.max_trials = max_trials
         self.guard = guard
+        self.pretrained = pretrained
         self.kernel = kernel
         self.n_initial = n_initial
+
+    @property
+    def uses_prior(self) -> bool:  # type: ignore[override]
+        return self.pretrained
 
     def _make_encoder(self) -> ManualEncoder:
         return ManualEncoder()
 
     def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._means_cache: tuple[np.ndarray, _Means] | None = None
+        self._means_cache: tuple[np.ndarray, TargetPrediction | None, PastMeans] | None = None
 
     # -- training ------------------------------------------------------------------------------
 
@@ -145,13 +165,51 @@ class TaskPrior(TaskProcesses):
             "units": np.array(units),
             "known": known,
         }
-        self.learned_ |= self._fit_hyperparameters(weighted / units[1])
+        descriptions = describe_past(tasks) if self.pretrained else None
+        if descriptions is None or tasks[0].prior is None:
+            self.learned_ |= self._fit_hyperparameters(weighted / units[1], None)[0]
+            return
+        predicted = predict_past(tasks[0].prior, self.past_, descriptions)
+        gain = fit_gain(self.past_, predicted)
+        self.learned_ |= {"descriptions": descriptions, "gain": np.array(gain)}
+        prediction = TargetPrediction(tasks[0].prior, descriptions[0], gain)
+        self.learned_ |= self._choose_distance(weighted / units[1], prediction)
 
-    def _fit_hyperparameters(self, squares: np.ndarray) -> dict[str, np.ndarray]:
-        """Hyperparameters that predict past tasks best, and whether all scores are noise."""
+    def _choose_distance(
+        self, by_features: np.ndarray, prediction: TargetPrediction
+    ) -> dict[str, np.ndarray]:
+        """Compare data sets by the embedding, or by meta-features where these predict better."""
+        embedded = prediction.embedding(self.learned_["descriptions"])
+        is_known = np.isfinite(embedded).all(axis=1)
+        filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
+        squares = _squared_distances(filled, filled, np.ones(filled.shape[1]))
+        unit = _median_distance(squares)
+        found = [
+            self._fit_hyperparameters(each, prediction) for each in (squares / unit, by_features)
+        ]
+        uses_embedding = found[0][1] >= found[1][1]
+        chosen = found[0] if uses_embedding else found[1]
+        return chosen[0] | {
+            "uses_embedding": np.array(uses_embedding),
+            "embedding_unit": np.array(unit),
+        }
+
+    def _fit_hyperparameters(
+        self, squares: np.ndarray, prediction: TargetPrediction | None
+    ) -> tuple[dict[str, np.ndarray], float]:
+        """Hyperparameters that predict past tasks best, whether all scores are noise; likelihood.
+
+        Parameters
+        ----------
+        squares : ndarray of shape (m, m)
+            Squared distances of past tasks.
+        prediction : TargetPrediction or None
+            If given, past tasks are compared after the predictions from their data are subtracted.
+        """
         m = len(self.past_)
         if m < 3:
-            return {"hyperparameters": np.array(DEFAULT_HYPERPARAMETERS), "noise": np.array(False)}
+            default = np.array(DEFAULT_HYPERPARAMETERS)
+            return {"hyperparameters": default, "noise": np.array(False)}, 0.0
         found, n_trials = [], []
         for task in np.unique(np.linspace(0, m - 1, min(m, MAX_VALIDATION_TASKS)).astype(int)):
             excluded = np.where(np.arange(m) == task, np.inf, 0)
@@ -163,10 +221,18 @@ class TaskPrior(TaskProcesses):
             lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))
             K = kernel_matrix(theta, theta, lengths, self.past_.categorical, self.kernel)
             F = self._processes.take(others).mean(theta)
-            found.append(loo_log_likelihood(z, K, F, squares[task][others]))
+            if prediction is not None:
+                expected = prediction.of_past(theta, self.learned_["descriptions"][[task, *others]])
+                z, F = z - expected[0], F - expected[1:]
+            found.append(loo_log_likelihood(z, K, F, squares[task][others], self._prior_count))
             n_trials.append(len(z))
-        best, is_noise = select_by_likelihood(np.array(found), np.array(n_trials))
-        return {"hyperparameters": best, "noise": np.array(is_noise)}
+        best, is_noise, value = select_by_likelihood(np.array(found), np.array(n_trials))
+        return {"hyperparameters": best, "noise": np.array(is_noise)}, value
+
+    @property
+    def _prior_count(self) -> float:
+        """Number of past tasks that the prior without them counts for."""
+        return PRIOR_COUNT if self.pretrained else 0.0
 
     # -- similarity ----------------------------------------------------------------------------
 
@@ -177,11 +243,38 @@ class TaskPrior(TaskProcesses):
             return np.zeros(len(self.past_))
         weights = learned["feature_weights"]
         weights = weights if weighted else np.ones_like(weights)
-        own = self.encoder_.transform([target.profile])
-        squares = _squared_distances(learned["features"], own, weights)[:, 0]
-        squares = squares / learned["units"][int(weighted)]
-        # Tasks without a profile are as far as the median of the others.
-        return np.where(learned["known"], squares, np.median(squares[learned["known"]]))
+        description = describe_target(target) if weighted and self._uses_embedding else None
+        if description is not None:
+            assert target.prior is not None
+            past, own = map(target.prior.embedding, (learned["descriptions"], description[None]))
+            known = np.isfinite(past).all(axis=1)
+            squares = _squared_distances(np.nan_to_num(past), own, np.ones(own.shape[1]))[:, 0]
+            squares = squares / float(learned["embedding_unit"])
+        else:
+            known = learned["known"]
+            own = self.encoder_.transform([target.profile])
+            squares = _squared_distances(learned["features"], own, weights)[:, 0]
+            squares = squares / learned["units"][int(weighted)]
+        # Tasks whose data are not known are as far as the median of the others.
+        return np.where(known, squares, np.median(squares[known]))
+
+    @property
+    def _uses_embedding(self) -> bool:
+        return bool(self.learned_.get("uses_embedding", False))
+
+    def _predict_target(self, target: EncodedTask) -> TargetPrediction | None:
+        """The pretrained prediction of the target's scores; None if there is none."""
+        description = describe_target(target) if self.pretrained else None
+        if description is None or target.prior is None:
+            return None
+        if not self._has_past:
+            return TargetPrediction(target.prior, description, 1.0)
+        past = self.learned_.get("descriptions")
+        if past is None or past.shape[1] != len(description):
+            return None
+        # If past scores are noise, they do not tell how good predictions are either.
+        gain = 1.0 if self.learned_["noise"] else float(self.learned_["gain"])
+        return TargetPrediction(target.prior, description, gain)
 
     def _reason_ignored(self, target: EncodedTask) -> str:
         """Why past tasks are ignored for this target; empty if they are used."""
@@ -198,7 +291,8 @@ class TaskPrior(TaskProcesses):
         """Numbers of the past tasks with the most similar data, and their weights; (K,), (K,)."""
         squares = self._distances(target)
         order = np.sort(np.lexsort((-self._processes.sizes, squares))[: self.max_tasks])
-        return order, kernel_weights(squares[order], self.learned_["hyperparameters"][0])
+        bandwidth = self.learned_["hyperparameters"][0]
+        return order, kernel_weights(squares[order], bandwidth, self._prior_count)
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """Weight of each past task relative to the largest, times the weight of the prior."""
@@ -227,8 +321,13 @@ class TaskPrior(TaskProcesses):
     # -- the target ----------------------------------------------------------------------------
 
     def hints(self, target: EncodedTask) -> SearchHints:
-        """The first trial is one of the best past settings, the next ones are from a portfolio."""
+        """Without a pretrained prediction, first trials are past settings and a portfolio of them.
+
+        With one, the model proposes from the first trial on.
+        """
         hints = super().hints(target)
+        if self._predict_target(target) is not None:
+            return replace(hints, n_initial=0)
         needs_portfolio = target.is_on_plateau or len(target.z) < MIN_TRIALS_FOR_MODEL
         if not self._has_past or not needs_portfolio or self._reason_ignored(target):
             return hints
@@ -260,39 +359,63 @@ class TaskPrior(TaskProcesses):
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """The prior conditioned on the target's trials, averaged with a plain GP.
 
-        None if past tasks are ignored and the trials are too few for a GP, so that the space is to
-        be filled.
+        None if there is no prior and the trials are too few for a GP, so that the space is to be
+        filled.
         """
-        is_ignored = self._has_past and self._reason_ignored(target)
+        prediction = self._predict_target(target)
+        uses_past = self._has_past and not self._reason_ignored(target)
+        is_ignored = self._has_past and not uses_past and prediction is None
         if is_ignored and (len(target.z) < self.n_initial or target.is_flat):
             return None
         plain = self.fallback_.posterior(target)
         assert isinstance(plain, GaussianProcess)
-        if not self._has_past or is_ignored:
+        if not uses_past and prediction is None:
             return plain
-        numbers, weights = self._nearest_tasks(target)
-        shares = np.zeros(len(self.past_))
-        shares[numbers] = weights * len(weights)
-        level = self.past_.level(shares, shares > 0, target.z)
+        prior, level = self._make_prior(target, prediction, uses_past)
         # Before the first success, failures have no score to be worse than.
         used = slice(None if np.isfinite(target.z).any() else 0)
         y = impute_failures(target.z, usual=float(np.exp(level.log_scale)))[used]
-        theta, (residual, noise) = (
-            target.theta[used],
-            map(float, self.learned_["hyperparameters"][1:]),
-        )
-        prior = _Prior(self._means(numbers), weights, residual, noise)
+        theta = target.theta[used]
         conditioned = ConditionedPosterior(prior, theta, y, level)
         if not len(y) or not self.guard:
             return conditioned
         # Even prior odds: the past tasks chose the first trials already.
         return average_by_evidence(conditioned, plain, theta, y, level, prior_log_odds=0.0)
 
-    def _means(self, numbers: np.ndarray) -> _Means:
-        """Means of these past tasks. They are cached: a target's similar tasks do not change."""
-        if self._means_cache is None or not np.array_equal(self._means_cache[0], numbers):
-            self._means_cache = numbers, _Means(self, numbers)
-        return self._means_cache[1]
+    def _make_prior(
+        self, target: EncodedTask, prediction: TargetPrediction | None, uses_past: bool
+    ) -> tuple[Prior, Level]:
+        """The prior of the target's scores, and the prior of their level."""
+        if not uses_past:
+            assert prediction is not None
+            prior = PretrainedPrior(prediction, target.categorical, self.kernel)
+            return prior, prediction.level(target.z)
+        numbers, weights = self._nearest_tasks(target)
+        shares = np.zeros(len(self.past_))
+        shares[numbers] = weights * len(weights)
+        level = self.past_.level(shares, shares > 0, target.z)
+        residual, noise = map(float, self.learned_["hyperparameters"][1:])
+        means = self._means(numbers, prediction)
+        return PastPrior(means, weights, residual, noise, prediction), level
+
+    def _means(self, numbers: np.ndarray, prediction: TargetPrediction | None = None) -> PastMeans:
+        """What these past tasks add. It is cached: a target's similar tasks do not change."""
+        cached = self._means_cache
+        if cached is None or not np.array_equal(cached[0], numbers) or cached[1] != prediction:
+            rows = np.isin(self.past_.owner, numbers) & self.learned_["kept"]
+            lengths = np.exp(self.learned_["h"][numbers, :-2].mean(axis=0))
+            processes = self._processes.take(numbers)
+
+            def evaluate(theta: np.ndarray) -> np.ndarray:
+                means = processes.mean(theta)
+                if prediction is None:
+                    return means
+                return means - prediction.of_past(theta, self.learned_["descriptions"][numbers])
+
+            trials = join_trials(self.past_, rows)
+            made = PastMeans(trials, lengths, self.kernel, evaluate)
+            self._means_cache = cached = numbers, prediction, made
+        return cached[2]
 
 
 def _squared_distances(A: np.ndarray, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -306,52 +429,3 @@ def _median_distance(squares: np.ndarray) -> float:
     """The median over pairs of different tasks, (m, m); 1 if there are none or the median is 0."""
     distances = squares[~np.eye(len(squares), dtype=bool)]
     return (float(np.median(distances)) or 1.0) if len(distances) else 1.0
-
-
-class _Means:
-    """The means of past tasks, interpolated between representative trials.
-
-    Evaluating each process at each configuration would take most of the time of a proposal. The
-    means are smooth, so their values at some of the trials are nearly as good, and need one kernel
-    for all tasks.
-    """
-
-    def __init__(self, model: TaskPrior, numbers: np.ndarray):
-        past = model.past_
-        self._categorical, self._kernel = past.categorical, model.kernel
-        processes = model._processes.take(numbers)
-        self.lengths = np.exp(model.learned_["h"][numbers, :-2].mean(axis=0))
-        rows = np.isin(past.owner, numbers) & model.learned_["kept"]
-        one_task = {"owner": np.zeros(rows.sum(), dtype=int), "ids": past.ids[:1]}
-        together = replace(past, theta=past.theta[rows], z=past.z[rows], **one_task)
-        order = together.farthest_point_order(self.lengths, MAX_POINTS)
-        self._points = together.theta[order < MAX_POINTS]
-        K = self.kernel(self._points, self._points) + 1e-4 * np.eye(len(self._points))
-        self._weights = np.linalg.solve(K, processes.mean(self._points).T)
-
-    def kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        """Kernel with the average lengthscales of the past tasks; (n, d), (k, d) -> (n, k)."""
-        return kernel_matrix(A, B, self.lengths, self._categorical, self._kernel)
-
-    def __call__(self, theta: np.ndarray) -> np.ndarray:
-        """(n, d) -> (m, n)."""
-        return (self.kernel(theta, self._points) @ self._weights).T
-
-
-class _Prior:
-    """The prior at one data set, as `ConditionedPosterior` needs it."""
-
-    def __init__(self, means: _Means, weights: np.ndarray, residual: float, noise: float):
-        self._means, self._w, self._residual, self.noise = means, weights, residual, noise
-        self._anchors: tuple[np.ndarray, np.ndarray] | None = None
-
-    def moments(
-        self, theta: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        F = self._means(theta)
-        if self._anchors is None or self._anchors[0] is not anchors:
-            G = F if theta is anchors else self._means(anchors)
-            self._anchors = anchors, weighted_deviations(self._w, G)
-        D = weighted_deviations(self._w, F)
-        covariance = D.T @ self._anchors[1] + self._residual * self._means.kernel(theta, anchors)
-        return self._w @ F, (D * D).sum(axis=0) + self._residual, covariance

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, Trial, profile, suggest
 from sktransfer.archive import RecordError, Starter
-from sktransfer.archive._starter import looks_standardized
+from sktransfer.dataset._scales import looks_standardized
 from sktransfer.space._estimator_tree import is_scaled
 
 SPACE = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 1e1)}
@@ -261,10 +261,10 @@ def test_scaling_is_unknown_without_estimator():
 def test_looks_standardized_recognizes_standardized_data():
     X, y = data(3)
     standard = StandardScaler().fit_transform(X)
-    assert looks_standardized(profile(standard, y)) and looks_standardized(
-        profile(standard[::2], y[::2])
-    )
-    assert not looks_standardized(profile(X, y)) and not looks_standardized(profile(["a", "b"]))
+    assert looks_standardized(profile(standard, y).scales)
+    assert looks_standardized(profile(standard[::2], y[::2]).scales)
+    assert not looks_standardized(profile(X, y).scales)
+    assert not looks_standardized(profile(["a", "b"]).scales)
 
 
 # -- damage --------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.model_selection._proposers import format_transfer_summary
-from sktransfer.surrogates import EncodedTask, TaskPrior
+from sktransfer.surrogates import EncodedTask
+from sktransfer.surrogates import TaskPrior as AnyTaskPrior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.leave_one_out import (
     DEFAULT_HYPERPARAMETERS,
@@ -16,7 +17,7 @@ from sktransfer.surrogates._core.leave_one_out import (
     weighted_deviations,
 )
 from sktransfer.surrogates._core.model_averaging import AveragedPosterior
-from sktransfer.surrogates.task_prior import _Prior
+from sktransfer.surrogates._core.past_prior import PastPrior
 from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 from tests.surrogates.synthetic_tasks import SPACE
 
@@ -25,6 +26,11 @@ GRID = np.stack(np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), -1).res
 RNG = np.random.default_rng(0)
 SMALL = profile(RNG.normal(size=(30, 3)), np.arange(30) % 2)
 LARGE = profile(RNG.normal(size=(900, 12)), np.arange(900) % 5)
+
+
+def TaskPrior(**params):
+    """Without pretrained predictions, which these tests leave out."""
+    return AnyTaskPrior(pretrained=False, **params)
 
 
 def bump(theta, best):
@@ -61,7 +67,7 @@ def test_prior_moments_match_formula():
     model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
     numbers, w = model._nearest_tasks(target())
     r = model.learned_["hyperparameters"][1]
-    prior = _Prior(model._means(numbers), w, r, 0.01)
+    prior = PastPrior(model._means(numbers), w, r, 0.01)
     mean, variance, covariance = prior.moments(GRID, GRID[:5])
     F = model._means(numbers)(GRID)
     np.testing.assert_allclose(mean, w @ F)
@@ -75,7 +81,7 @@ def test_prior_moments_match_formula():
 
 def test_interpolated_means_are_accurate(monkeypatch):
     past = [task(best, n=40, seed=i) for i, best in enumerate(RNG.random((8, 2)))]
-    monkeypatch.setattr("sktransfer.surrogates.task_prior.MAX_POINTS", 60)  # of 320 trials
+    monkeypatch.setattr("sktransfer.surrogates._core.past_prior.MAX_POINTS", 60)  # of 320 trials
     model = TaskPrior().fit(past)
     exact, kept = model._processes.mean(GRID), model._means(np.arange(8))(GRID)
     assert np.abs(kept - exact).max() < 0.1 * np.ptp(exact)
@@ -108,7 +114,8 @@ def test_hyperparameters_are_learned_from_past_tasks():
     noise = [TaskPrior().fit(past).learned_["hyperparameters"][2] for past in (exact, noisy)]
     assert noise == [0.001, 0.1]
     np.testing.assert_array_equal(
-        TaskPrior().fit([task((0.5, 0.5))]).learned_["hyperparameters"], DEFAULT_HYPERPARAMETERS
+        TaskPrior().fit([task((0.5, 0.5))]).learned_["hyperparameters"],
+        DEFAULT_HYPERPARAMETERS,
     )
 
 
@@ -181,7 +188,8 @@ def test_guard_keeps_helpful_past_and_drops_misleading_one():
     assert false.weight < true.weight
     assert model.similarity(target((0.0, 1.0), n=15)).max() == pytest.approx(false.weight)
     assert not isinstance(
-        TaskPrior(guard=False).fit(past).posterior(target(n=15)), AveragedPosterior
+        TaskPrior(guard=False).fit(past).posterior(target(n=15)),
+        AveragedPosterior,
     )
 
 

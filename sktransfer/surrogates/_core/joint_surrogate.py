@@ -19,7 +19,7 @@ import torch
 from sklearn.base import clone
 
 from sktransfer.dataset import DatasetProfile
-from sktransfer.encoders import Encoder, PairEncoder
+from sktransfer.encoders import Encoder, PairEncoder, PretrainedEncoder
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior, Prior
 from sktransfer.surrogates._core.contexts import most_probable_context
 from sktransfer.surrogates._core.defaults import WARM_SHARE
@@ -73,7 +73,17 @@ class JointSurrogate(TransferSurrogate):
         return True  # tasks without a success are used as well: their settings are bad
 
     def _make_encoder(self) -> Encoder:
-        return clone(self.encoder) if self.encoder is not None else PairEncoder()
+        if self.encoder is not None:
+            return clone(self.encoder)
+        return PretrainedEncoder() if self.learned_.get("is_pretrained", False) else PairEncoder()
+
+    def _needs_rows(self, tasks: Sequence[EncodedTask]) -> bool:
+        """Whether the data of past tasks are encoded from rows: all kept some, or it must be."""
+        has_rows = [getattr(task.profile, "sample", None) is not None for task in tasks]
+        if not has_rows or all(has_rows):
+            return True
+        shipped = PretrainedEncoder().fit([task.profile for task in tasks])
+        return not all(shipped.read(task.profile) is not None for task in tasks)
 
     @property
     def _has_past(self) -> bool:
@@ -82,12 +92,14 @@ class JointSurrogate(TransferSurrogate):
     # -- training ------------------------------------------------------------------------------
 
     def _describe_tasks(self, tasks: Sequence[EncodedTask]) -> dict[str, np.ndarray]:
+        uses_shipped = self.encoder is None and not self._needs_rows(tasks)
+        self.learned_ = {"is_pretrained": np.array(uses_shipped)}
         self.encoder_ = self._make_encoder()
         self.encoder_.fit([task.profile for task in tasks])
         pairs = zip(self._read(tasks), tasks, strict=True)
         rows = [_n_rows(task.profile) for task in tasks]
         largest = float(max(rows, default=1.0))
-        return {
+        return self.learned_ | {
             "readable": np.array(
                 [each is not None and len(t.z) > 0 for each, t in pairs], dtype=bool
             ),

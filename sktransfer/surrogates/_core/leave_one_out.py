@@ -30,20 +30,31 @@ MIN_TASKS, MIN_TRIALS = 10, 8  # needed to call past scores noise
 _MIN_CORRECTION = 0.1  # lower bound of 1 - sum w²
 
 
-def kernel_weights(squares: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Weights that sum to 1, from squared distances relative to the nearest task."""
+def kernel_weights(squares: np.ndarray, bandwidth: float, prior_count: float = 0.0) -> np.ndarray:
+    """Weights of tasks from squared distances relative to the nearest one.
+
+    They sum to 1 if `prior_count` is 0. Otherwise the prior without past tasks counts as so many
+    tasks, and has what is left. The number of past tasks is the effective one, 1 / sum w².
+    """
     w = np.exp(-0.5 * (squares - squares.min()) / bandwidth**2)
-    return w / w.sum()
+    w = w / w.sum()
+    n = 1.0 / (w @ w)
+    return w * (n / (n + prior_count))
 
 
 def weighted_deviations(w: np.ndarray, F: np.ndarray) -> np.ndarray:
-    """sqrt(c w_i) (mu_i - mu), whose products are the covariance; (m,), (m, n) -> (m, n)."""
-    c = 1 / max(1 - w @ w, _MIN_CORRECTION)
-    return np.sqrt(c * w)[:, None] * (F - w @ F)
+    """sqrt(c w_i) (mu_i - mu), whose products are the covariance; (m,), (m, n) -> (m + 1, n).
+
+    What the weights lack to 1 is that of the prior, whose mean is 0.
+    """
+    rest = max(1.0 - w.sum(), 0.0)
+    c = 1 / max(1 - w @ w - rest * rest, _MIN_CORRECTION)
+    mean = w @ F
+    return np.vstack([np.sqrt(c * w)[:, None] * (F - mean), -np.sqrt(c * rest) * mean[None]])
 
 
 def loo_log_likelihood(
-    z: np.ndarray, K: np.ndarray, F: np.ndarray, squares: np.ndarray
+    z: np.ndarray, K: np.ndarray, F: np.ndarray, squares: np.ndarray, prior_count: float = 0.0
 ) -> np.ndarray:
     """Log density of a task's trials, per trial, on the grid of hyperparameters; -> (5, 4, 5).
 
@@ -53,8 +64,10 @@ def loo_log_likelihood(
         As in the notation.
     squares : ndarray of shape (m,)
         Squared distances of the other tasks.
+    prior_count : float
+        As in `kernel_weights`.
     """
-    w = [kernel_weights(squares, bandwidth) for bandwidth in BANDWIDTHS]
+    w = [kernel_weights(squares, bandwidth, prior_count) for bandwidth in BANDWIDTHS]
     S = np.array([D.T @ D for D in (weighted_deviations(each, F) for each in w)])[:, None, None]
     noise = (NOISES[:, None, None] + PRIOR_JITTER) * np.eye(len(z))
     L = np.linalg.cholesky(S + RESIDUALS[:, None, None, None] * K + noise)
@@ -69,8 +82,8 @@ def loo_log_likelihood(
     return -0.5 * (square + log_det) / len(z)
 
 
-def select_by_likelihood(found: np.ndarray, n_trials: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The best hyperparameters, and whether all past scores look like noise.
+def select_by_likelihood(found: np.ndarray, n_trials: np.ndarray) -> tuple[np.ndarray, bool, float]:
+    """The best hyperparameters, whether all past scores look like noise, and the likelihood.
 
     They look like noise if, for example, they were recorded with the wrong configurations. Then
     nothing can be learned from them, and the best past settings mislead.
@@ -88,4 +101,4 @@ def select_by_likelihood(found: np.ndarray, n_trials: np.ndarray) -> tuple[np.nd
     long = found[n_trials >= MIN_TRIALS]
     by_noise = long.sum(axis=0).max(axis=(0, 1))
     is_noise = len(long) >= MIN_TASKS and int(by_noise.argmax()) == len(NOISES) - 1
-    return np.array(hyperparameters), is_noise
+    return np.array(hyperparameters), is_noise, float(allowed.max())

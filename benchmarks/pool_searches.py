@@ -1,0 +1,273 @@
+"""Searches on the pools of `benchmarks.pools`: regret after each number of trials.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.pool_searches --report docs/results/first_trials.md
+
+Every search chooses from the pool of its cell and sees the scores of one split into folds. After
+each trial, the configuration that it would return, the best so far, is measured on the other
+splits. Regret 0 is the best of the pool there, 1 its median. Random search is computed.
+
+"Shipped" is the package as installed: pretrained models and the starter archive, without the
+target's family. "30 past" has searches of the package without any past on 30 data sets of other
+families instead of the starter archive. Past settings that a portfolio or the nearest tasks propose
+are replaced by the nearest configuration of the pool. In a misleading archive, scores belong to
+other configurations.
+
+On the development families, the pretrained models are those of four trainings that leave the
+target's family out (`--models`, made by `benchmarks.pretraining.train --leave-out`).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from benchmarks import peer_methods, pools
+from benchmarks.data import data_folder
+from benchmarks.first_trial import seed_of
+from benchmarks.peers import data_of
+from benchmarks.pretraining.choose import Cell, profile_of, random_search, read_cells
+from benchmarks.pretraining.train import split_development
+from benchmarks.runner import make_parser, run_all
+from sktransfer import Archive, Task, TransferOptimizer
+from sktransfer.surrogates import make_surrogate
+
+FIELDS = ("estimator", "data", "method", "seed")
+STORE = "pool-searches.jsonl"
+N_TRIALS, N_PAST = 30, 30
+PLAIN = "plain GP"
+SHIPPED, PRETRAINED = "shipped", "pretrained only"
+PAST, MISLEADING = "30 past", "30 past, misleading"
+SURROGATES = {  # method -> surrogate
+    PLAIN: "gp",
+    SHIPPED: "auto",
+    PRETRAINED: "auto",
+    PAST: "auto",
+    "10 past": "auto",
+    "3 past": "auto",
+    "1 past": "auto",
+    MISLEADING: "auto",
+    "30 past, task-prior": "task-prior",
+    "shipped, task-prior": "task-prior",
+    "30 past, dist-gp": "dist-gp",
+    "30 past, manual-gp": "manual-gp",
+}
+LISTED = {"30 past, portfolio": "portfolio", "30 past, nearest": "nearest"}
+METHODS = [*SURROGATES, *LISTED]
+
+
+def n_past(method: str) -> int:
+    """Number of past searches of a method."""
+    number = method.partition(" past")[0]
+    return int(number) if number.isdigit() else 0
+
+
+@lru_cache(maxsize=64)
+def pool_of(estimator: str, data: str) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """The configurations of a cell, and their positions."""
+    drawn = pools.draw_pool(estimator, data)
+    return drawn, {repr(params): i for i, params in enumerate(drawn)}
+
+
+def search_pool(
+    cell: Cell, surrogate: str, past: Sequence[Task], folder: Path, models: Path | None, seed: int
+) -> tuple[list[int], list[float]]:
+    """Positions of the trials of a search, and the seconds of each proposal."""
+    drawn, position = pool_of(cell.estimator, cell.data)
+    kind = pools.PROBLEMS[cell.estimator].kind
+    optimizer = TransferOptimizer(
+        pools.space_of(cell.estimator),
+        past,
+        profile=profile_of(kind, cell.data, folder),
+        surrogate=make_surrogate(surrogate),
+        metric=pools.SCORING[kind],
+        random_state=seed,
+    )
+    optimizer.model_folders = () if models is None else (models,)
+    order, seconds = [], []
+    for _ in range(min(N_TRIALS, len(drawn))):
+        begun = time.perf_counter()
+        [params] = optimizer.ask(pool=drawn)
+        seconds.append(time.perf_counter() - begun)
+        order.append(position[repr(params)])
+        optimizer.tell(params, cell.seen[order[-1]])
+    return order, seconds
+
+
+def list_pool(cell: Cell, method: str, past: Sequence[Task], folder: Path, seed: int) -> list[int]:
+    """Positions of the trials of a method that lists past settings."""
+    drawn, _ = pool_of(cell.estimator, cell.data)
+    kind, space = pools.PROBLEMS[cell.estimator].kind, pools.space_of(cell.estimator)
+    problem = peer_methods.Problem(
+        dict(pools.PROBLEMS[cell.estimator].space),
+        space,
+        profile_of(kind, cell.data, folder),
+        past,
+        seed,
+    )
+    codes, order = space.encode(drawn), []
+    for params in getattr(peer_methods, method)(problem):
+        apart = codes - space.encode([params])
+        apart = np.where(space.categorical, apart != 0, apart)
+        distance = (apart**2).sum(axis=1)
+        distance[order] = np.inf
+        order.append(int(distance.argmin()))
+        if len(order) == min(N_TRIALS, len(drawn)):
+            break
+    return order
+
+
+def best_so_far(cell: Cell, order: Sequence[int]) -> list[float]:
+    """Regret, on the folds that were not seen, of what a search returns after each trial."""
+    seen = np.nan_to_num(cell.seen[list(order)], nan=-np.inf)
+    returned = [order[int(seen[: k + 1].argmax())] for k in range(len(order))]
+    return [round(float(cell.regret[i]), 4) for i in returned]
+
+
+class Comparison:
+    """All cells of a kind, and the past tasks of each."""
+
+    def __init__(self, kind: str, folder: Path, work: Path, models: Path | None):
+        self.kind, self.folder, self._work, self._models = kind, folder, work, models
+        self.cells = {
+            (cell.estimator, cell.data): cell
+            for split in ("development", "report")
+            for cell in read_cells(kind, split, folder, work)
+        }
+        self.family = pools.family_of(kind, folder)
+
+    def run(
+        self, estimators: Iterable[str], methods: Sequence[str], split: str, n_seeds: int, jobs: int
+    ) -> list[dict[str, Any]]:
+        """Rows of all searches on a split; the past searches are made first."""
+        wanted = [key for key in self.cells if key[0] in set(estimators)]
+        self._past = self._search([(*key, PLAIN, 0) for key in wanted], jobs)
+        targets = set(pools.targets(self.kind, split, self.folder))
+        keys = [
+            (*key, method, seed)
+            for method in methods
+            for seed in range(n_seeds)
+            for key in wanted
+            if key[1] in targets
+        ]
+        return self._search(keys, jobs)
+
+    def _search(self, keys: list[tuple], jobs: int) -> list[dict[str, Any]]:
+        return run_all(
+            self._work / STORE, FIELDS, keys, _run, jobs, lambda key: (self._prepare(key),)
+        )
+
+    def _prepare(self, key: tuple) -> tuple:
+        estimator, data = key[:2]
+        return self.cells[estimator, data], self._tasks(key), self.folder, self._models_of(data)
+
+    def _models_of(self, data: str) -> Path | None:
+        """The folder of models that were trained without the family of a data set."""
+        if self._models is None:
+            return None
+        groups = split_development(self.kind, self.folder)
+        number = next((i for i, g in enumerate(groups) if self.family[data] in g), None)
+        return None if number is None else self._models / str(number)
+
+    def _tasks(self, key: tuple) -> list[Task]:
+        estimator, data, method, seed = key
+        if method.startswith(SHIPPED):
+            return self._starter(estimator, data)
+        others = [
+            row
+            for row in getattr(self, "_past", ())
+            if row["estimator"] == estimator and self.family[row["data"]] != self.family[data]
+        ]
+        order = np.random.default_rng([seed, seed_of(data)]).permutation(len(others))
+        tasks = [self._task(others[i]) for i in order[: n_past(method)]]
+        if method == MISLEADING:
+            return [peer_methods.shuffled(task, seed) for task in tasks]
+        return tasks
+
+    def _task(self, row: Mapping[str, Any]) -> Task:
+        estimator, data = row["estimator"], row["data"]
+        drawn, _ = pool_of(estimator, data)
+        seen = self.cells[estimator, data].seen
+        trials = [(drawn[i], float(seen[i])) for i in row["order"]]
+        return Task.from_trials(
+            pools.space_of(estimator),
+            trials,
+            profile_of(self.kind, data, self.folder),
+            metrics=[pools.SCORING[self.kind]],
+            id=data,
+        )
+
+    def _starter(self, estimator: str, data: str) -> list[Task]:
+        with TemporaryDirectory() as empty, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            archive = Archive(empty, readonly=True, starter=True)
+            own = profile_of(self.kind, data, self.folder)
+            tasks = archive.select(pools.space_of(estimator), own).loaded().used
+        return [task for task in tasks if self.family.get(data_of(task)) != self.family[data]]
+
+
+def _run(estimator: str, data: str, method: str, seed: int, given: tuple) -> dict[str, Any]:
+    cell, past, folder, models = given
+    seconds: list[float] = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if method in LISTED:
+            order = list_pool(cell, LISTED[method], past, folder, seed)
+        else:
+            order, seconds = search_pool(cell, SURROGATES[method], past, folder, models, seed)
+    found = {"order": order, "regret": best_so_far(cell, order)}
+    return found | {"seconds": round(float(np.median(seconds)), 4) if seconds else None}
+
+
+def print_summary(rows: Sequence[Mapping[str, Any]], cells: Mapping[tuple, Cell]) -> None:
+    """Print the mean regret after some numbers of trials, by estimator and method."""
+    at = (1, 2, 3, 5, 10, 20, 30)
+    found: dict[tuple[str, str], dict[str, list]] = {}
+    for row in rows:
+        by_data = found.setdefault((row["estimator"], row["method"]), {})
+        by_data.setdefault(row["data"], []).append([row["regret"][k - 1] for k in at])
+    methods = list(dict.fromkeys(method for _, method in found))
+    estimators = list(dict.fromkeys(estimator for estimator, _ in found))
+    total: dict[str, list[np.ndarray]] = {}
+    for estimator in estimators:
+        names = list(found[estimator, methods[0]])
+        random = np.mean([random_search(cells[estimator, n], range(1, 61)) for n in names], axis=0)
+        total.setdefault("random search", []).append(random)
+        print(f"{estimator:20s} {'random search':24s}", random[[k - 1 for k in at]].round(3))
+        for method in methods:
+            per_data = [np.mean(v, axis=0) for v in found.get((estimator, method), {}).values()]
+            if per_data:
+                total.setdefault(method, []).append(np.mean(per_data, axis=0))
+                print(f"{'':20s} {method:24s}", np.mean(per_data, axis=0).round(3))
+    random = np.mean(total.pop("random search"), axis=0)
+    print(f"{'MEAN':20s} {'random search':24s}", random[[k - 1 for k in at]].round(3))
+    print("random at 4, 6, 10, 12, 30, 50:", random[[3, 5, 9, 11, 29, 49]].round(3))
+    for method, values in total.items():
+        print(f"{'':20s} {method:24s}", np.mean(values, axis=0).round(3))
+
+
+def main() -> None:
+    parser = make_parser(__doc__, "data", "work", "split", "jobs", "report")
+    parser.add_argument("--kind", choices=["classification", "regression"], required=True)
+    parser.add_argument(
+        "--estimators", nargs="+", choices=list(pools.PROBLEMS), default=list(pools.PROBLEMS)
+    )
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--models", type=Path, help="models without a development family")
+    options = parser.parse_args()
+    comparison = Comparison(options.kind, data_folder(options.data), options.work, options.models)
+    rows = comparison.run(
+        options.estimators, options.methods, options.split, options.seeds, options.jobs
+    )
+    print_summary(rows, comparison.cells)
+
+
+if __name__ == "__main__":
+    main()

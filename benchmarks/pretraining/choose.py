@@ -1,0 +1,282 @@
+"""Compare ways to train the encoder and the heads, by the first trial on real data sets.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.pretraining.choose --split development     # an hour
+    OMP_NUM_THREADS=1 python -m benchmarks.pretraining.choose --split report --variants ...
+
+A model is trained for each variant and asked for its favorite in each pool of `benchmarks.pools`.
+Its regret is measured on folds that nobody saw: 0 is the best of the pool, 1 its median. The
+unexplained share is 1 minus the squared correlation of predicted and measured scores of a pool. On
+the development split, no model is trained on tables of the family that it is asked about: families
+are split in four. On the report split, one model is trained on all development families.
+
+Random search is the expected result of k draws from the pool, chosen by the folds it saw.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from benchmarks import pools
+from benchmarks.data import data_folder
+from benchmarks.pretraining.surfaces import is_synthetic, load_data_sets, load_surfaces
+from benchmarks.pretraining.train import N_MEMBERS, OPTIONS, PARTS, split_development, train
+from benchmarks.runner import (
+    RESULTS,
+    WORK,
+    format_page,
+    make_parser,
+    markdown_table,
+    packed_file,
+    run_all,
+    update_runs,
+)
+from sktransfer import profile
+from sktransfer.dataset import DatasetProfile
+from sktransfer.optimizer._score_prior import PretrainedScores
+from sktransfer.pretrained import PretrainedModel
+from sktransfer.space import is_scaled
+
+FIELDS = ("kind", "variant", "split")
+PAGE = RESULTS / "pretraining-choices.md"
+KAPPAS = (0.0, 0.5, 1.0)
+MIN_RANGE = 0.005  # of a pool, from best to median, below which there is nothing to gain
+AT = (1, 2, 4, 6, 10, 12)
+ALL = (*PARTS, "sketch")
+VARIANTS: dict[str, dict[str, Any]] = {
+    "chosen": {},
+    "copula scores": {"how": "copula"},
+    "relative regret": {"how": "regret"},
+    "good settings count more": {"options": {"top_weight": 0.5}},
+    "psi of 8 numbers": {"options": {"n_embedding": 8}},
+    "psi of 32 numbers": {"options": {"n_embedding": 32}},
+    "twice as long": {"options": {"n_epochs": 2 * OPTIONS.n_epochs}},
+    "half as long": {"options": {"n_epochs": OPTIONS.n_epochs // 2}},
+    "larger networks": {"options": {"encoder_layers": (128, 64), "head_layers": (128, 128)}},
+    "an encoder for each estimator": {"apart": True},
+    "with the sketch": {"parts": ALL},
+    "nothing known of the data": {"parts": ()},
+    "sizes and units": {"parts": ("scale",)},
+    "handcrafted features": {"parts": ("meta", "scale")},
+    "sketch": {"parts": ("sketch", "scale")},
+    "response curves": {"parts": ("curve", "relative", "scale")},
+    "synthetic tables only": {"origin": "synthetic"},
+    "perturbed tables only": {"origin": "perturbed"},
+    **{f"{n} data sets": {"n_data_sets": n} for n in (125, 250, 500, 1000)},
+}
+
+
+class Cell(NamedTuple):
+    """A pool with its measured regrets.
+
+    Parameters
+    ----------
+    estimator, data, family : str
+    seen : ndarray of shape (n,)
+        Scores on the folds that a search sees.
+    regret : ndarray of shape (n,)
+        On the other folds.
+    """
+
+    estimator: str
+    data: str
+    family: str
+    seen: np.ndarray
+    regret: np.ndarray
+
+
+def read_cells(kind: str, split: str, folder: Path, work: Path = WORK) -> list[Cell]:
+    """The finished pools of a kind and split that are not flat."""
+    family, found = pools.family_of(kind, folder), []
+    targets = set(pools.targets(kind, split, folder))
+    for (estimator, data), scores in sorted(pools.read_pools(work).items()):
+        if pools.PROBLEMS[estimator].kind != kind or data not in targets:
+            continue
+        regret = measure_regret(scores)
+        if regret is not None:
+            found.append(Cell(estimator, data, family[data], scores[0], regret))
+    return found
+
+
+def measure_regret(scores: np.ndarray) -> np.ndarray | None:
+    """Regret of each configuration on the folds that were not seen; None for a flat pool.
+
+    A failure counts as the worst score of the pool.
+    """
+    filled = np.where(np.isfinite(scores), scores, np.nanmin(scores))
+    fresh = filled[1:].mean(axis=0)
+    best, median = fresh.max(), np.median(fresh)
+    return None if best - median < MIN_RANGE else np.clip((best - fresh) / (best - median), 0, 5)
+
+
+def random_search(cell: Cell, at: Sequence[int] = AT) -> np.ndarray:
+    """Expected regret after k random trials, chosen by the folds that were seen; of shape (k,)."""
+    order = np.argsort(-np.nan_to_num(cell.seen, nan=-np.inf), kind="stable")
+    n = len(order)
+
+    def log_choose(n: np.ndarray | int, k: int) -> Any:
+        return gammaln(np.asarray(n) + 1) - gammaln(k + 1) - gammaln(np.asarray(n) - k + 1)
+
+    found = []
+    for k in at:
+        better = np.arange(n - k + 1)  # number of configurations that were not drawn and are better
+        share = np.exp(log_choose(n - 1 - better, k - 1) - log_choose(n, k))
+        found.append(float(share @ cell.regret[order[: n - k + 1]]))
+    return np.array(found)
+
+
+@lru_cache(maxsize=256)
+def profile_of(kind: str, data: str, folder: Path) -> DatasetProfile:
+    return profile(*pools.load(kind, data, folder))
+
+
+def predict_pool(
+    model: PretrainedModel, cell: Cell, folder: Path
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Mean and standard deviation of the pool's comparable scores; None without a head."""
+    space = pools.space_of(cell.estimator)
+    owner = space.predictors[0]
+    if owner not in model.owners:
+        return None
+    scaled = bool(is_scaled(space.describe()))
+    scores = PretrainedScores(space, model, owner, scaled, metric=0, has_level=False)
+    description = scores.describe(profile_of(model.kind, cell.data, folder))
+    if description is None:
+        return None
+    theta = space.encode(pools.draw_pool(cell.estimator, cell.data))
+    [mean], [std] = scores.predict(theta, description[None])
+    return mean, std
+
+
+def run(kind: str, variant: str, split: str, folder: Path, n_members: int) -> dict[str, Any]:
+    """Train the models of a variant; return the results of each cell."""
+    begun, cells = time.time(), read_cells(kind, split, folder)
+    groups = [sorted({cell.family for cell in cells})]
+    if split == "development":
+        groups = split_development(kind, folder)
+    results = []
+    for group in groups:
+        models = train_variant(kind, VARIANTS[variant], group, n_members)
+        for cell in cells:
+            if cell.family not in group:
+                continue
+            for model in models:
+                predicted = predict_pool(model, cell, folder)
+                if predicted is not None:
+                    results.append(_measure(cell, *predicted))
+                    break
+    return {"cells": results, "seconds": round(time.time() - begun)}
+
+
+def _measure(cell: Cell, mean: np.ndarray, std: np.ndarray) -> dict[str, Any]:
+    first = [float(cell.regret[int((mean - kappa * std).argmax())]) for kappa in KAPPAS]
+    r = np.corrcoef(mean, -cell.regret)[0, 1] if np.ptp(mean) > 0 else 0.0
+    return {
+        "cell": [cell.estimator, cell.data],
+        "first": [round(each, 4) for each in first],
+        "unexplained": round(1.0 - float(r) * abs(float(r)), 4),
+        "random": random_search(cell).round(4).tolist(),
+    }
+
+
+def train_variant(
+    kind: str, variant: Mapping[str, Any], held_out: Sequence[str], n_members: int
+) -> list[PretrainedModel]:
+    """Train a variant without some families; several models if each estimator has its own."""
+    data, surfaces = load_data_sets(kind), load_surfaces(kind)
+    is_used = ~np.isin(data.families, held_out)
+    if "origin" in variant:
+        is_used &= is_synthetic(data.numbers) == (variant["origin"] == "synthetic")
+    if "n_data_sets" in variant:
+        is_used &= np.cumsum(is_used) <= variant["n_data_sets"]
+    options = replace(OPTIONS, **variant.get("options", {}))
+    owners = sorted({surface.owner for surface in surfaces})
+    parts = [[owner] for owner in owners] if variant.get("apart") else [owners]
+    return [
+        PretrainedModel(
+            train(
+                data,
+                [surface for surface in surfaces if surface.owner in part],
+                is_used,
+                options,
+                n_members,
+                variant.get("parts", PARTS),
+                variant.get("how", "standardize"),
+            )
+        )
+        for part in parts
+    ]
+
+
+# -- report ----------------------------------------------------------------------------------------
+
+
+def summarize(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table for each kind and split: a line for each variant, a column for each estimator."""
+    lines = []
+    for kind, split in sorted({(row["kind"], row["split"]) for row in rows}):
+        chosen = [row for row in rows if (row["kind"], row["split"]) == (kind, split)]
+        estimators = [name for name in pools.PROBLEMS if pools.PROBLEMS[name].kind == kind]
+        estimators = [e for e in estimators if any(_of(row, e) for row in chosen)]
+        lines += ["", f"## {kind.capitalize()}, {split} families", ""]
+        head = ["first trial", *estimators, "mean", "mean - std", "unexplained"]
+        body = []
+        for row in chosen:
+            by = {e: _of(row, e) for e in estimators}
+            means = [np.mean([c["first"][0] for c in by[e]]) if by[e] else np.nan for e in by]
+            careful = [np.mean([c["first"][2] for c in by[e]]) if by[e] else np.nan for e in by]
+            shares = [np.mean([c["unexplained"] for c in by[e]]) if by[e] else np.nan for e in by]
+            texts = [_interval([c["first"][0] for c in by[e]]) if by[e] else "" for e in estimators]
+            averages = [np.nanmean(each) for each in (means, careful, shares)]
+            body.append([row["variant"], *texts, *(f"{each:.3f}" for each in averages)])
+        for number, k in enumerate(AT):
+            cells = {e: _of(chosen[0], e) for e in estimators}
+            values = [np.mean([c["random"][number] for c in cells[e]]) for e in estimators]
+            body.append(
+                [f"random search, {k}", *(f"{v:.3f}" for v in values), f"{np.mean(values):.3f}"]
+                + ["", ""]
+            )
+        lines += markdown_table(head, body)
+    return lines
+
+
+def _of(row: Mapping[str, Any], estimator: str) -> list[dict[str, Any]]:
+    return [cell for cell in row["cells"] if cell["cell"][0] == estimator]
+
+
+def _interval(values: Sequence[float]) -> str:
+    half = 1.96 * np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return f"{np.mean(values):.3f} ± {half:.3f}"
+
+
+def main() -> None:
+    parser = make_parser(__doc__, "data", "work", "split", "jobs", "report")
+    parser.add_argument("--variants", nargs="+", choices=list(VARIANTS), default=list(VARIANTS))
+    parser.add_argument("--kinds", nargs="+", default=["classification", "regression"])
+    parser.add_argument("--members", type=int, default=N_MEMBERS)
+    options = parser.parse_args()
+    folder = data_folder(options.data)
+    keys = [(kind, v, options.split) for v in options.variants for kind in options.kinds]
+    rows = run_all(
+        options.work / "pretraining-choices.jsonl",
+        FIELDS,
+        keys,
+        run,
+        options.jobs,
+        lambda key: (folder, options.members),
+    )
+    print("\n".join(summarize(rows)))
+    if options.report:
+        update_runs(rows, packed_file(options.report), FIELDS)
+        options.report.write_text(format_page(["# Choices in pretraining", *summarize(rows)]))
+
+
+if __name__ == "__main__":
+    main()

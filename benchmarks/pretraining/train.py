@@ -1,0 +1,203 @@
+"""Train the encoder and the heads that ship with the package.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.pretraining.train            # some minutes a task
+
+The data are those of the store: synthetic tables and perturbed tables of the development families.
+How to train was chosen by `benchmarks.pretraining.choose`, on real data sets of the development
+families. Weights, seeds and counts are written with the arrays.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from benchmarks import pools
+from benchmarks.data import data_folder
+from benchmarks.pretraining.scores import METRICS
+from benchmarks.pretraining.surfaces import (
+    DataSets,
+    Surface,
+    load_data_sets,
+    load_surfaces,
+    normalize,
+    signal_weights,
+)
+from sktransfer.pretrained._assembly import begin_arrays, finish_arrays, measure_inputs
+from sktransfer.pretrained._model import FOLDER, KINDS, PretrainedModel, write_model
+from sktransfer.pretrained._training import TrainingOptions, TrainingSurface, train_model
+
+PARTS = ("meta", "scale", "curve", "relative")
+"""Parts of a profile that the encoder reads."""
+
+SIZES = ("meta.log_rows", "meta.log_columns", "meta.log_classes")
+N_MEMBERS = 4
+N_FAMILY_SPLITS = 4
+MIN_SCORES = 10
+MAX_LEVEL = 5.0
+OPTIONS = TrainingOptions()
+NOISY_METRICS = 2  # the noise of the folds was stored for the first metric, the second is similar
+
+
+def choose_columns(names: Sequence[str], parts: Sequence[str]) -> np.ndarray:
+    """Positions of the numbers of some parts; the sizes are always among them, if there are any."""
+    wanted = (*parts, "sizes") if parts else ()
+    return np.array(
+        [
+            i
+            for i, name in enumerate(names)
+            if name.partition(".")[0] in wanted or (wanted and name in SIZES)
+        ],
+        dtype=int,
+    )
+
+
+def make_training_surface(surface: Surface, how: str = "standardize") -> TrainingSurface:
+    """Comparable scores of all metrics of a variant, and their weights."""
+    scores, z, weights, shifts, logs = surface.scores, [], [], [], []
+    for metric in range(scores.shape[2]):
+        own = scores[:, :, metric]
+        has_scores = np.isfinite(own).sum(axis=1) >= MIN_SCORES
+        values, shift, scale = normalize(own, how)
+        noise = surface.noise if metric < NOISY_METRICS else np.zeros(len(own))
+        z.append(values)
+        weights.append(np.where(has_scores, signal_weights(own, noise), 0.0))
+        varies = has_scores & (scale > 1e-6)
+        shifts.append(np.where(has_scores, shift, np.nan))
+        logs.append(np.where(varies, np.log(np.maximum(scale, 1e-6)), np.nan))
+    flag = np.full((*surface.codes.shape[:2], 1), float(surface.is_scaled), dtype=np.float32)
+    return TrainingSurface(
+        surface.owner,
+        surface.rows,
+        np.concatenate([surface.codes, flag], axis=2),
+        np.stack(z, axis=2),
+        np.stack(weights, axis=1),
+        np.clip(np.stack([*shifts, *logs], axis=1), -MAX_LEVEL, MAX_LEVEL),
+    )
+
+
+def train(
+    data: DataSets,
+    surfaces: Sequence[Surface],
+    is_used: np.ndarray,
+    options: TrainingOptions = OPTIONS,
+    n_members: int = N_MEMBERS,
+    parts: Sequence[str] = PARTS,
+    how: str = "standardize",
+    n_jobs: int = 1,
+    command: str = "",
+) -> dict[str, np.ndarray]:
+    """Train the members of an ensemble on some of the data sets; return the arrays of the model.
+
+    Parameters
+    ----------
+    data : DataSets
+    surfaces : sequence of Surface
+    is_used : ndarray of bool, shape (D,)
+    options : TrainingOptions
+    n_members : int
+    parts : sequence of str
+        Parts of a profile that the encoder reads.
+    how : {"standardize", "copula", "regret"}
+    n_jobs : int
+    command : str
+        For the provenance.
+    """
+    kind = data.profiles[0].kind
+    columns = choose_columns(data.names, parts)
+    numbers = data.features[:, columns]
+    made = [make_training_surface(surface, how).take(is_used) for surface in surfaces]
+    made = [surface for surface in made if len(surface.rows)]
+    counts: dict[str, int] = {}
+    for surface in made:
+        counts[surface.owner] = max(counts.get(surface.owner, 0), len(surface.rows))
+    provenance = {
+        "command": command,
+        "commit": _current_commit(),
+        "data_sets": int(is_used.sum()),
+        "data_sets_of": counts,
+        "members": n_members,
+        "options": asdict(options),
+        "seeds": list(range(n_members)),
+        "scores": how,
+    }
+    encoders = {surface.owner: surface.encoder for surface in surfaces if surface.owner in counts}
+    arrays = begin_arrays(
+        kind,
+        METRICS[kind],
+        [data.names[i] for i in columns],
+        measure_inputs(numbers[is_used]),
+        encoders,
+        provenance,
+    )
+    features = PretrainedModel(arrays).standardize(numbers)
+    members = Parallel(n_jobs=n_jobs)(
+        delayed(train_model)(features, made, replace(options, seed=seed))
+        for seed in range(n_members)
+    )
+    return finish_arrays(arrays, members, numbers[is_used])
+
+
+@lru_cache(maxsize=4)
+def split_development(kind: str, folder: Path) -> list[list[str]]:
+    """The development families of a kind, split in N_FAMILY_SPLITS groups."""
+    family = pools.family_of(kind, folder)
+    names = sorted({family[name] for name in pools.targets(kind, "development", folder)})
+    order = np.random.default_rng(0).permutation(names)
+    return [order[i::N_FAMILY_SPLITS].tolist() for i in range(N_FAMILY_SPLITS)]
+
+
+def _current_commit() -> str:
+    asked = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return asked.stdout.strip()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the arrays")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--members", type=int, default=N_MEMBERS)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
+    parser.add_argument(
+        "--leave-out",
+        action="store_true",
+        help="train a model without each group of development families, in numbered folders",
+    )
+    options = parser.parse_args()
+    for kind in options.kinds:
+        groups: list[list[str]] = [[]]
+        if options.leave_out:
+            groups = split_development(kind, data_folder(None))
+        for number, group in enumerate(groups):
+            begun, data = time.time(), load_data_sets(kind)
+            is_used = ~np.isin(data.families, group)
+            arrays = train(
+                data,
+                load_surfaces(kind),
+                is_used,
+                n_members=options.members,
+                n_jobs=options.jobs,
+                command="python -m benchmarks.pretraining.train",
+            )
+            folder = options.out / str(number) if options.leave_out else options.out
+            folder.mkdir(parents=True, exist_ok=True)
+            path = folder / f"{kind}.npz"
+            write_model(path, arrays)
+            size, seconds = path.stat().st_size / 1e6, time.time() - begun
+            print(f"{path}: {is_used.sum()} data sets, {size:.2f} MB, {seconds:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

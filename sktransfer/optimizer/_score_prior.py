@@ -1,0 +1,236 @@
+"""`PretrainedScores`: predictions of a pretrained head in the coordinates of a search space.
+
+A head reads all parameters of its estimator. Those that the space searches come from the codes of
+configurations, the others have the values of the estimator. Notation: theta (n, d) codes; a
+description (q + 5,) of a data set: its embedding psi (q,), and the logarithms of its units.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sktransfer.dataset import DatasetProfile
+from sktransfer.dataset._scales import looks_standardized
+from sktransfer.exceptions import TransferWarning
+from sktransfer.pretrained import PretrainedModel, Units, load_model
+from sktransfer.space import Space, is_scaled
+from sktransfer.surrogates import ScorePrior
+
+N_KNOTS = 129  # of a continuous axis, between which codes are interpolated
+MAX_LISTED = 200  # values of an axis that are encoded one by one
+N_UNITS = 5
+METRICS = {
+    "classification": (
+        ("balanced_accuracy", "recall_macro", "f1_macro", "f1", "matthews_corrcoef", "recall"),
+        ("accuracy", "f1_micro", "f1_weighted", "precision_weighted", "recall_weighted"),
+        ("roc_auc_ovr", "roc_auc", "roc_auc_ovo", "roc_auc_ovr_weighted", "average_precision"),
+        ("neg_log_loss", "neg_brier_score", "d2_log_loss_score", "d2_brier_score"),
+    ),
+    "regression": (
+        ("r2", "explained_variance"),
+        ("neg_mean_absolute_error", "d2_absolute_error_score", "neg_median_absolute_error"),
+        ("neg_mean_squared_error", "neg_root_mean_squared_error"),
+    ),
+}
+"""For each metric of the heads, the metrics that mostly agree with it. The first of a row has the
+unit of the head's scores, if it has one that does not depend on the target."""
+
+USUAL_METRIC = {"classification": 1, "regression": 0}
+SAME_UNIT = {"balanced_accuracy", "accuracy", "roc_auc_ovr", "roc_auc", "neg_log_loss", "r2"}
+
+
+class _Column(NamedTuple):
+    """A column of the space that the head knows.
+
+    Parameters
+    ----------
+    column : int
+        In the space.
+    parameter : int
+        In the head.
+    coordinates : ndarray of shape (g,)
+    values : list
+        The values at the coordinates.
+    is_list : bool
+        Whether there are no values in between.
+    """
+
+    column: int
+    parameter: int
+    coordinates: np.ndarray
+    values: list[Any]
+    is_list: bool
+
+
+class PretrainedScores(ScorePrior):
+    """A pretrained head, bound to a space.
+
+    Parameters
+    ----------
+    space : Space
+    model : PretrainedModel
+    owner : str
+        Class of the estimator.
+    scaled : bool
+        Whether the columns of X are scaled first.
+    metric : int
+        The metric of the head.
+    has_level : bool
+        Whether the unit of the scores is that of the head.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        model: PretrainedModel,
+        owner: str,
+        scaled: bool,
+        metric: int,
+        has_level: bool,
+    ):
+        self._model, self._owner, self._scaled = model, owner, scaled
+        self._metric, self._has_level = metric, has_level
+        self._encoder = model.encoder_of(owner)
+        self._columns = list(_match_columns(space, owner, self._encoder.parameters))
+        self.known = np.zeros(space.n_columns, dtype=bool)
+        self.known[[each.column for each in self._columns]] = True
+        self._fixed = {
+            name.partition(".")[2]: value
+            for name, value in space.fixed.items()
+            if name.partition(".")[0] == owner and "@" not in name
+        }
+        self._has_own_target = any(n.startswith("TransformedTarget") for n in space.fixed)
+        self._tables: dict[bytes, tuple[np.ndarray, list[np.ndarray]]] = {}
+
+    # -- data sets -----------------------------------------------------------------------------
+
+    def describe(self, profile: DatasetProfile | None) -> np.ndarray | None:
+        psi = self._model.embed(profile)
+        if psi is None or profile is None:
+            return None
+        units = astuple(Units.from_profile(profile, self._scaled))
+        return np.concatenate([psi, np.log10(np.maximum(units, 1e-12))])
+
+    def embedding(self, descriptions: np.ndarray) -> np.ndarray:
+        return descriptions[:, :-N_UNITS]
+
+    def strangeness(self, description: np.ndarray) -> float:
+        return self._model.strangeness(description[:-N_UNITS])
+
+    def level(self, description: np.ndarray) -> tuple[float, float] | None:
+        if not self._has_level:
+            return None
+        psi = description[:-N_UNITS]
+        return self._model.predict_level(self._owner, self._scaled, psi, self._metric)
+
+    # -- scores --------------------------------------------------------------------------------
+
+    def predict(self, theta: np.ndarray, descriptions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        codes = np.stack([self._encode(theta, each[-N_UNITS:]) for each in descriptions])
+        return self._model.predict(self._owner, codes, self.embedding(descriptions), self._metric)
+
+    def _encode(self, theta: np.ndarray, log_units: np.ndarray) -> np.ndarray:
+        """What the head reads of configurations; (n, d) -> (n, k)."""
+        fixed, tables = self._read_tables(log_units)
+        codes = np.repeat(fixed, len(theta), axis=0)
+        for each, table in zip(self._columns, tables, strict=True):
+            block = _look_up(theta[:, each.column], each.coordinates, table, each.is_list)
+            codes[:, self._encoder.columns_of(each.parameter)] = block
+        return codes
+
+    def _read_tables(self, log_units: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Codes of the fixed values, (1, k), and of the values of each column."""
+        key = log_units.tobytes()
+        if key not in self._tables:
+            units = Units(*10.0**log_units)
+            if self._has_own_target:  # its transformer scales the target
+                units = Units(*(10.0**log_units)[:-1], target_std=1.0)
+            fixed = self._encoder.encode([self._fixed], units)
+            flag = np.array([[float(self._scaled)]])
+            tables = [
+                self._encoder.parameters[each.parameter].encode(self._owner, each.values, units)
+                for each in self._columns
+            ]
+            self._tables[key] = np.hstack([fixed, flag]), tables
+        return self._tables[key]
+
+
+def _look_up(
+    u: np.ndarray, coordinates: np.ndarray, table: np.ndarray, is_list: bool
+) -> np.ndarray:
+    """Rows of a table at coordinates; (n,), (g,), (g, k) -> (n, k)."""
+    if is_list:
+        middles = (coordinates[1:] + coordinates[:-1]) / 2
+        return table[np.searchsorted(middles, u)]
+    place = np.clip(u, 0, 1) * (len(table) - 1)
+    below = np.minimum(place.astype(int), len(table) - 2)
+    share = (place - below)[:, None]
+    return (1 - share) * table[below] + share * table[below + 1]
+
+
+def _match_columns(space: Space, owner: str, parameters: Sequence[Any]) -> Any:
+    """Yield the columns of the space that search a parameter of the head."""
+    numbers = {f"{owner}.{parameter.name}": i for i, parameter in enumerate(parameters)}
+    for column, name in enumerate(space.column_names()):
+        number = None if name is None else numbers.get(space.canonical.get(name, ""))
+        if number is None:
+            continue
+        coordinates, values = space.list_column(column, MAX_LISTED)
+        if values is None:
+            coordinates = np.linspace(0, 1, N_KNOTS)
+            values = space.decode_column(column, coordinates)
+            yield _Column(column, number, coordinates, values, is_list=False)
+        else:
+            yield _Column(column, number, coordinates, values, is_list=True)
+
+
+def find_score_prior(
+    space: Space,
+    profile: DatasetProfile | None,
+    metric: Sequence[str],
+    folders: Sequence[Path] = (),
+) -> PretrainedScores | None:
+    """The pretrained predictions for a space; None if there is no head that knows a parameter.
+
+    Parameters
+    ----------
+    space : Space
+    profile : DatasetProfile or None
+        The target's data, whose kind decides between the models.
+    metric : sequence of str
+        All names of the target's metric.
+    folders : sequence of Path
+        Folders of models that replace the shipped one, if they have one of this kind.
+    """
+    if profile is None or len(space.predictors) != 1:
+        return None
+    model, owner = load_model(profile.kind, folders), space.predictors[0]
+    if model is None or owner not in model.owners:
+        return None
+    scaled = is_scaled(space.describe())
+    scaled = looks_standardized(profile.scales) if scaled is False else True
+    related = METRICS[model.kind]
+    found = [i for i, names in enumerate(related) if not set(names).isdisjoint(metric)]
+    number = found[0] if found else USUAL_METRIC[model.kind]
+    has_level = bool(found) and not SAME_UNIT.isdisjoint(metric)
+    try:
+        made = PretrainedScores(space, model, owner, scaled, number, has_level)
+        description = made.describe(profile)
+        if description is not None:  # read all arrays now: a damaged one must not stop a search
+            made.predict(np.full((1, space.n_columns), 0.5), description[None])
+            made.level(description)
+    except Exception as error:
+        warnings.warn(
+            f"The pretrained model of {owner} cannot be used ({type(error).__name__}: {error}). "
+            "The search continues without it. Install sktransfer again to repair it.",
+            TransferWarning,
+            stacklevel=2,
+        )
+        return None
+    return made if made.known.any() else None

@@ -1,0 +1,10 @@
+"""The shipped encoder and heads, trained on thousands of data sets, and how they are read.
+
+`classification.npz` and `regression.npz` hold plain arrays. `benchmarks/pretraining/train.py` made
+them, and ``python -m sktransfer train`` continues their training with an archive.
+"""
+
+from sktransfer.pretrained._configurations import ConfigurationEncoder, Units
+from sktransfer.pretrained._model import PretrainedModel, load_model
+
+__all__ = ["ConfigurationEncoder", "PretrainedModel", "Units", "load_model"]

@@ -1,0 +1,144 @@
+"""`PastPrior`: the prior of the target's scores from past tasks and from a pretrained prediction.
+
+Notation of `task_prior` and `transported_past`: m past tasks with weights w (m,); rho_i what task i
+adds to the prediction from its data (the mean of its process, if there is no prediction).
+
+    mean         g h(theta) + sum_i w_i rho_i(theta)
+    covariance   sum_i c w_i (rho_i - rho)(theta) (rho_i - rho)(theta') + a(theta) a(theta') k
+
+with the standard deviation a of what neither shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from sktransfer.surrogates._core.kernels import kernel_matrix
+from sktransfer.surrogates._core.leave_one_out import weighted_deviations
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.transported_past import TargetPrediction
+
+MAX_POINTS = 400  # at which the means of past tasks are kept; in between they are interpolated
+PRETRAINED_RESIDUAL = 0.5  # variance of the residual, in variances of the prediction
+PRETRAINED_NOISE = 0.03
+PRETRAINED_LENGTH, PRETRAINED_CATEGORY_LENGTH = 0.3, 1.0
+
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class PastMeans:
+    """What past tasks add, interpolated between representative trials.
+
+    Evaluating each process at each configuration would take most of the time of a proposal. The
+    means are smooth, so their values at some of the trials are nearly as good, and need one kernel
+    for all tasks.
+
+    Parameters
+    ----------
+    trials : PastTrials
+        The trials of these tasks, all with the same owner.
+    lengths : ndarray of shape (d,)
+        Average lengthscales of the tasks.
+    kernel : str
+    evaluate : callable
+        The functions rho; (n, d) -> (m, n).
+    """
+
+    def __init__(
+        self,
+        trials: PastTrials,
+        lengths: np.ndarray,
+        kernel: str,
+        evaluate: Callable[[np.ndarray], np.ndarray],
+    ):
+        self._categorical, self._kernel, self.lengths = trials.categorical, kernel, lengths
+        order = trials.farthest_point_order(lengths, MAX_POINTS)
+        self._points = trials.theta[order < MAX_POINTS]
+        K = self.kernel(self._points, self._points) + 1e-4 * np.eye(len(self._points))
+        self._weights = np.linalg.solve(K, evaluate(self._points).T)
+
+    def kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        """Kernel with the average lengthscales of the past tasks; (n, d), (k, d) -> (n, k)."""
+        return kernel_matrix(A, B, self.lengths, self._categorical, self._kernel)
+
+    def __call__(self, theta: np.ndarray) -> np.ndarray:
+        """(n, d) -> (m, n)."""
+        return (self.kernel(theta, self._points) @ self._weights).T
+
+
+def join_trials(past: PastTrials, is_used: np.ndarray) -> PastTrials:
+    """Some rows of past trials as if they were of one task; (N,), bool."""
+    owner = np.zeros(is_used.sum(), dtype=int)
+    return replace(
+        past, theta=past.theta[is_used], z=past.z[is_used], owner=owner, ids=past.ids[:1]
+    )
+
+
+class PastPrior:
+    """The prior at one data set, as `ConditionedPosterior` needs it.
+
+    Parameters
+    ----------
+    means : PastMeans
+        What past tasks add.
+    weights : ndarray of shape (m,)
+        Of the past tasks.
+    residual, noise : float
+        Variances.
+    prediction : TargetPrediction or None
+    """
+
+    def __init__(
+        self,
+        means: PastMeans,
+        weights: np.ndarray,
+        residual: float,
+        noise: float,
+        prediction: TargetPrediction | None = None,
+    ):
+        self._means, self._w, self._prediction = means, weights, prediction
+        self._residual, self.noise = residual, noise
+        self._anchors: tuple[np.ndarray, np.ndarray] | None = None
+
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        F = self._means(theta)
+        if self._anchors is None or self._anchors[0] is not anchors:
+            G = F if theta is anchors else self._means(anchors)
+            self._anchors = anchors, weighted_deviations(self._w, G)
+        D = weighted_deviations(self._w, F)
+        mean = self._w @ F
+        if self._prediction is not None:
+            mean = mean + self._prediction.predict(theta)[0]
+        covariance = D.T @ self._anchors[1] + self._residual * self._means.kernel(theta, anchors)
+        return mean, (D * D).sum(axis=0) + self._residual, covariance
+
+
+class PretrainedPrior:
+    """The prior at one data set without past tasks: the pretrained prediction and its deviation.
+
+    Parameters
+    ----------
+    prediction : TargetPrediction
+    categorical : ndarray of bool, shape (d,)
+    kernel : str
+    """
+
+    noise = PRETRAINED_NOISE
+
+    def __init__(self, prediction: TargetPrediction, categorical: np.ndarray, kernel: str):
+        self._prediction, self._categorical, self._kernel = prediction, categorical, kernel
+        self._lengths = np.where(categorical, PRETRAINED_CATEGORY_LENGTH, PRETRAINED_LENGTH)
+
+    def moments(
+        self, theta: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        mean, std = self._prediction.predict(theta)
+        other = std if theta is anchors else self._prediction.predict(anchors)[1]
+        K = kernel_matrix(theta, anchors, self._lengths, self._categorical, self._kernel)
+        scale = PRETRAINED_RESIDUAL * std
+        return mean, scale * std, scale[:, None] * other * K

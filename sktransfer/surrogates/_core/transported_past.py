@@ -1,0 +1,128 @@
+"""Past tasks seen through a `ScorePrior`: what each of them adds to the prediction from its data.
+
+Notation of `task_prior`; h(theta, D) the prediction from the description D of a data set. A past
+task says how its scores differ from what its data made one expect. The target is expected to differ
+in the same way:
+
+    mu(theta) = g h(theta, D_target) + sum_i w_i rho_i(theta),   rho_i = mu_i - g h(theta, D_i).
+
+The gain g is the slope of past scores on their predictions, shrunk to 1. If the predictions are
+wrong for this estimator, g tends to 0, and past tasks count as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sktransfer.surrogates._core.past_trials import Level, PastTrials
+from sktransfer.surrogates.base import EncodedTask, ScorePrior
+
+GAIN_STRENGTH = 1.0  # variance of predictions that is worth as much as the prior gain of 1
+MAX_STRANGENESS = 1.0
+LEVEL_SHIFT_STD = 0.15  # of a predicted shift, besides the scale of the scores
+LEVEL_LOG_STD = 0.7
+
+
+class TargetPrediction:
+    """The prediction of scores from the target's data.
+
+    Parameters
+    ----------
+    prior : ScorePrior
+    description : ndarray of shape (q,)
+        Of the target's data.
+    gain : float
+    """
+
+    def __init__(self, prior: ScorePrior, description: np.ndarray, gain: float):
+        self._prior, self._description, self.gain = prior, description, gain
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TargetPrediction):
+            return NotImplemented
+        same_data = np.array_equal(self._description, other._description)
+        return same_data and self._prior is other._prior and self.gain == other.gain
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def embedding(self, descriptions: np.ndarray) -> np.ndarray:
+        """The part of descriptions by which data sets are compared; (K, q) -> (K, p)."""
+        return self._prior.embedding(descriptions)
+
+    @property
+    def known(self) -> np.ndarray:
+        """Columns that the prior knows, (d,)."""
+        return self._prior.known
+
+    def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation; (n, d) -> (n,), (n,)."""
+        [mean], [std] = self._prior.predict(theta, self._description[None])
+        return self.gain * mean, self.gain * std
+
+    def of_past(self, theta: np.ndarray, descriptions: np.ndarray) -> np.ndarray:
+        """The predictions on past data; (n, d), (m, q) -> (m, n).
+
+        Past tasks without a description (NaN) have the target's.
+        """
+        known = np.isfinite(descriptions).all(axis=1)
+        used = np.where(known[:, None], descriptions, self._description)
+        return self.gain * self._prior.predict(theta, used)[0]
+
+    def level(self, seen: np.ndarray) -> Level:
+        """Prior of the target's shift and scale without past tasks, given observed scores (n,)."""
+        found = self._prior.level(self._description)
+        if found is not None:
+            shift, log_scale = found
+            std = float(np.hypot(LEVEL_SHIFT_STD, np.exp(log_scale)))
+            return Level(shift, std, log_scale, LEVEL_LOG_STD).recentered(seen)
+        seen = seen[np.isfinite(seen)]
+        if not len(seen):
+            return Level(0.0, 1.0, 0.0, 1.0)
+        center = float(seen.mean())
+        spread = float(seen.std()) or 0.1 * abs(center) or 1.0
+        return Level(center, 3 * spread, float(np.log(spread)), 1.0)
+
+
+def describe_target(target: EncodedTask) -> np.ndarray | None:
+    """The description of the target's data; None if there is none, or they are unlike any other."""
+    if target.prior is None:
+        return None
+    description = target.prior.describe(target.profile)
+    if description is None or target.prior.strangeness(description) > MAX_STRANGENESS:
+        return None
+    return description
+
+
+def describe_past(tasks: Sequence[EncodedTask]) -> np.ndarray | None:
+    """Descriptions of the past tasks' data, (m, q), NaN where unknown; None if all are."""
+    found = [None if task.prior is None else task.prior.describe(task.profile) for task in tasks]
+    q = next((len(each) for each in found if each is not None), None)
+    if q is None:
+        return None
+    return np.array([np.full(q, np.nan) if each is None else each for each in found])
+
+
+def predict_past(
+    prior: ScorePrior, past: PastTrials, descriptions: np.ndarray
+) -> list[np.ndarray | None]:
+    """Predictions of each past task's own trials, in the order of its rows; None if unknown."""
+    found: list[np.ndarray | None] = []
+    for task, description in enumerate(descriptions):
+        theta = past.theta[past.owner == task]
+        is_known = len(theta) and np.isfinite(description).all()
+        found.append(prior.predict(theta, description[None])[0][0] if is_known else None)
+    return found
+
+
+def fit_gain(past: PastTrials, predicted: Sequence[np.ndarray | None]) -> float:
+    """The slope of past scores on their predictions, shrunk to 1, at least 0."""
+    product = variance = GAIN_STRENGTH
+    for task, h in enumerate(predicted):
+        z = past.z[past.owner == task]
+        if h is not None and len(z) > 1:
+            h, z = h - h.mean(), z - z.mean()
+            product += float(np.mean(h * z))
+            variance += float(np.mean(h * h))
+    return max(product / variance, 0.0)
