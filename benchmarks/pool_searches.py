@@ -76,7 +76,13 @@ def pool_of(estimator: str, data: str) -> tuple[list[dict[str, Any]], dict[str, 
 
 
 def search_pool(
-    cell: Cell, surrogate: str, past: Sequence[Task], folder: Path, models: Path | None, seed: int
+    cell: Cell,
+    surrogate: str,
+    past: Sequence[Task],
+    folder: Path,
+    models: Path | None,
+    seed: int,
+    n_trials: int = N_TRIALS,
 ) -> tuple[list[int], list[float]]:
     """Positions of the trials of a search, and the seconds of each proposal."""
     drawn, position = pool_of(cell.estimator, cell.data)
@@ -91,7 +97,7 @@ def search_pool(
     )
     optimizer.model_folders = () if models is None else (models,)
     order, seconds = [], []
-    for _ in range(min(N_TRIALS, len(drawn))):
+    for _ in range(min(n_trials, len(drawn))):
         begun = time.perf_counter()
         [params] = optimizer.ask(pool=drawn)
         seconds.append(time.perf_counter() - begun)

@@ -84,6 +84,11 @@ class Proposer:
         """Past tasks that are used and excluded."""
         return self._selection
 
+    @property
+    def embedding(self) -> np.ndarray | None:
+        """The embedding of the data that the surrogate predicts from; None if there is none."""
+        return None
+
     def tell(self, candidates: Sequence[Candidate]) -> None:
         """Report the evaluated candidates of the last batch."""
 
@@ -144,6 +149,10 @@ class ModelProposer(Proposer):
         # Records that turned out to be damaged are no longer among the optimizer's tasks.
         return Selection(self._optimizer.tasks, self._selection.excluded)
 
+    @property
+    def embedding(self) -> np.ndarray | None:
+        return self._optimizer.embedding
+
     def _is_exhausted(self) -> bool:
         return self._optimizer.is_exhausted
 
@@ -194,10 +203,15 @@ def make_proposer(plan: SearchPlan, history: History) -> GridProposer | ModelPro
 
 
 def format_transfer_summary(optimizer: TransferOptimizer) -> str:
-    """One line on the past tasks that a search is about to learn from."""
+    """One line on what a search is about to learn from."""
     tasks, similarity = optimizer.tasks, optimizer.similarity()
+    start = "Starting without transfer."
+    if optimizer.embedding is not None:
+        start = "Starting from the pretrained model."
+    elif optimizer.prior is not None:
+        start = "The data are unlike those of the pretrained model. Starting without transfer."
     if not tasks:
-        return "No past search of this estimator and these parameters. Starting without transfer."
+        return f"No past search of this estimator and these parameters. {start}"
     if similarity is None:
         return f"Learning from {len(tasks)} past searches."
     used = [i for i in np.argsort(-similarity, kind="stable") if similarity[i] > 0]
@@ -205,5 +219,7 @@ def format_transfer_summary(optimizer: TransferOptimizer) -> str:
         text = (optimizer.similarity_basis() or [""])[0]
         is_excluded = text.startswith("excluded: ")
         reason = text.removeprefix("excluded: ") if is_excluded else "nothing is similar"
-        return f"None of {len(tasks)} past searches is used ({reason}). Starting without transfer."
-    return f"Learning from {len(used)} past searches, most from {tasks[used[0]].id}."
+        return f"None of {len(tasks)} past searches is used ({reason}). {start}"
+    besides = " and the pretrained model" if optimizer.embedding is not None else ""
+    most = tasks[used[0]].id
+    return f"Learning from {len(used)} past searches{besides}, most from {most}."

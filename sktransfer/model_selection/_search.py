@@ -66,10 +66,12 @@ class TransferSearchCV(BaseSearchCV):
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past searches are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
-        that ships with the package. None neither reads nor writes.
+        that ships with the package. None neither reads nor writes. The pretrained models are part
+        of the surrogate, and do not depend on the archive.
     surrogate : str or Surrogate, default="auto"
-        The model that proposes configurations: "auto" (which is "task-prior"), "dist-gp",
-        "copula-gp", "gp", "random", ..., or an instance. See docs/surrogates.md.
+        The model that proposes configurations: "auto" (pretrained predictions, past searches and
+        a Gaussian process), "dist-gp", "copula-gp", "gp", "random", ..., or an instance. See
+        docs/surrogates.md.
     batch_size : int or None, default=None
         Configurations proposed at a time. None is the smallest number that keeps `n_jobs` workers
         busy. The proposals depend on it, so set it if results must not depend on `n_jobs`.
@@ -98,6 +100,10 @@ class TransferSearchCV(BaseSearchCV):
         not used, or None).
     surrogate_ : Surrogate or None
         The fitted model; None if the whole grid was evaluated.
+    embedding_ : ndarray of shape (q,) or None
+        The learned embedding of (X, y) that the pretrained model predicts from; None if the
+        surrogate does not use it, the estimator has no pretrained model, or the data are unlike all
+        data of its training.
     space_ : Space
         The space that was searched.
     task_id_ : str or None
@@ -208,6 +214,7 @@ class TransferSearchCV(BaseSearchCV):
             similarity, basis = proposer.similarity()
             origins = self.cv_results_["origin"]
             self.space_, self.surrogate_ = plan.space, proposer.surrogate
+            self.embedding_ = proposer.embedding
             self.source_tasks_ = source_task_rows(proposer.selection, similarity, basis, origins)
             self.task_id_ = recorder.finish(is_complete=True)
             self._own_task = None if self.task_id_ else recorder.to_task(is_complete=True)

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sktransfer.archive import Archive, load_tasks
 from sktransfer.exceptions import SurrogateWarning
 from sktransfer.optimizer import TransferOptimizer
+from sktransfer.pretrained import model_digest
 from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
 from sktransfer.task import Task
@@ -73,6 +74,7 @@ def _settings(surrogate: Surrogate, space: Space, metric: Sequence[str]) -> dict
         "params": {n: _class_name(v) if isinstance(v, BaseEstimator) else v for n, v in params},
         "space": space.describe(),
         "metric": list(metric),
+        "pretrained": model_digest() if surrogate.uses_prior else "",
     }
 
 

@@ -140,6 +140,20 @@ class TransferOptimizer:
             return None
         return find_score_prior(self.space, self.profile, self.metric, self.model_folders)
 
+    @property
+    def embedding(self) -> np.ndarray | None:
+        """The pretrained embedding of the target's data, (q,), if the surrogate predicts from it.
+
+        None if there is none: the estimator has no pretrained model, too little is known of the
+        data, or they are unlike all data of the training.
+        """
+        if self.prior is None:
+            return None
+        description = self.prior.describe(self.profile)
+        if description is None or self.prior.strangeness(description) > 1.0:
+            return None
+        return self.prior.embedding(description[None])[0]
+
     # -- ask -----------------------------------------------------------------------------------
 
     def ask(self, n: int = 1, pool: Sequence[Params] | Pool | None = None) -> list[dict[str, Any]]:
@@ -213,7 +227,8 @@ class TransferOptimizer:
         data = self.profile if X is None else profile(X, y, keep="sample")
         n, restarted = min(n, self.space.size or n), self._restart(data, self.surrogate)
         sources = find_sources([task.id for task in self.tasks], restarted.similarity())
-        found = restarted.propose(n) if sources and self.surrogate.uses_past_tasks else []
+        has_model = bool(sources) and self.surrogate.uses_past_tasks
+        found = restarted.propose(n) if has_model or restarted.embedding is not None else []
         if any(proposal.is_from_past for proposal in found):
             predictions = restarted.predict([proposal.params for proposal in found])
             return suggest_from_past(found, predictions, sources)

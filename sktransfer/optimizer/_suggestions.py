@@ -33,9 +33,11 @@ def suggest_from_past(
     predictions: Sequence[tuple[float, float]],
     sources: Sequence[tuple[str, float]],
 ) -> list[Suggestion]:
-    """Suggestions based on similar past tasks, best first."""
+    """Suggestions of a model, best first: of similar past tasks, or of the pretrained one."""
     named, n = tuple(sources[:MAX_SOURCES]), len(sources)
     note = f"from {n} similar past tasks" if n > 1 else "from one similar past task"
+    if not n:
+        note = "from the pretrained model"
     suggestions = [
         Suggestion(each.params, *predicted, named, note if each.is_from_past else "space-filling")
         for each, predicted in zip(proposals, predictions, strict=True)

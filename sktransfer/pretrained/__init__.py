@@ -5,6 +5,6 @@ them, and ``python -m sktransfer train`` continues their training with an archiv
 """
 
 from sktransfer.pretrained._configurations import ConfigurationEncoder, Units
-from sktransfer.pretrained._model import PretrainedModel, load_model
+from sktransfer.pretrained._model import PretrainedModel, load_model, model_digest
 
-__all__ = ["ConfigurationEncoder", "PretrainedModel", "Units", "load_model"]
+__all__ = ["ConfigurationEncoder", "PretrainedModel", "Units", "load_model", "model_digest"]

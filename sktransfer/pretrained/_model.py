@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import warnings
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
@@ -198,6 +199,16 @@ def load_model(kind: str, folders: Sequence[Path] = ()) -> PretrainedModel | Non
         if path.exists() or folder is FOLDER:
             return _load(path, path.stat().st_mtime_ns if path.exists() else 0)
     return None
+
+
+def model_digest(folders: Sequence[Path] = ()) -> str:
+    """A text that changes with the files of the models. What was computed by them is then void."""
+    found = []
+    for kind in KINDS:
+        paths = (folder / f"{kind}.npz" for folder in (*folders, FOLDER))
+        path = next((each for each in paths if each.exists()), None)
+        found.append("none" if path is None else f"{zlib.crc32(path.read_bytes()):08x}")
+    return "-".join(found)
 
 
 @lru_cache(maxsize=4)

@@ -73,7 +73,7 @@ MAX_VALIDATION_TASKS = 40  # past tasks that the hyperparameters are selected on
 N_REFERENCE_SETTINGS = 300  # past settings at which tasks are compared
 BEST_PER_TASK = 3  # best settings of each task, from which first trials are selected
 PORTFOLIO_SIZE = 20
-PRIOR_COUNT = 1.0  # past tasks that the prior without them counts for
+PRIOR_COUNT = 3.0  # past tasks that the prior without them counts for
 
 
 class TaskPrior(TaskProcesses):

@@ -19,7 +19,7 @@ import numpy as np
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates.base import EncodedTask, ScorePrior
 
-GAIN_STRENGTH = 1.0  # variance of predictions that is worth as much as the prior gain of 1
+GAIN_STRENGTH = 3.0  # variance of predictions that is worth as much as the prior gain of 1
 MAX_STRANGENESS = 1.0
 LEVEL_SHIFT_STD = 0.15  # of a predicted shift, besides the scale of the scores
 LEVEL_LOG_STD = 0.7

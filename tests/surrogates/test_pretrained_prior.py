@@ -1,0 +1,166 @@
+"""TaskPrior with predictions from the data: helpful, misleading, and together with past tasks."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sktransfer import profile
+from sktransfer.surrogates import EncodedTask, ScorePrior, TaskPrior
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.transported_past import fit_gain, predict_past
+from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
+
+NUMBERS = np.array([False, False])
+GRID = np.stack(np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 9)), -1).reshape(-1, 2)
+DATA = profile(np.random.default_rng(0).normal(size=(30, 3)), np.arange(30) % 2)
+
+
+def bump(theta, best):
+    return -(((theta - best) ** 2).sum(axis=1))
+
+
+class Peaks(ScorePrior):
+    """Predicts a peak at the place that the number of rows of a data set encodes."""
+
+    known = np.array([True, True])
+
+    def __init__(self, sign=1.0, strangeness=0.0, level=None):
+        self.sign, self._strangeness, self._level = sign, strangeness, level
+
+    def describe(self, profile):
+        return None if profile is None else np.array([profile.n_rows / 1000, 0.5])
+
+    def predict(self, theta, descriptions):
+        mean = np.array([self.sign * 4 * (bump(theta, d) + 0.2) for d in descriptions])
+        return mean, np.full_like(mean, 0.5)
+
+    def level(self, description):
+        return self._level
+
+    def strangeness(self, description):
+        return self._strangeness
+
+
+def data_with_peak(x):
+    return replace(DATA, n_rows=round(1000 * x))
+
+
+def target(peak, n=0, seed=0, prior=None, actual=None):
+    theta = np.random.default_rng(seed).random((n, 2))
+    z = bump(theta, (actual or peak, 0.5))
+    prior = Peaks() if prior is None else prior
+    return EncodedTask(theta, z, NUMBERS, data_with_peak(peak), prior=prior)
+
+
+def past_task(peak, actual=None, seed=0, prior=None):
+    made = target(peak, n=20, seed=seed, prior=prior, actual=actual)
+    return EncodedTask(
+        made.theta, made.z, NUMBERS, made.profile, id=f"{peak} {seed}", prior=made.prior
+    )
+
+
+def best_guess(model, target):
+    return GRID[model.posterior(target).predict(GRID)[0].argmax()]
+
+
+@pytest.mark.parametrize("peak", [0.25, 0.75])
+def test_prediction_alone_finds_the_best_setting(peak):
+    model = TaskPrior().fit([])
+    np.testing.assert_allclose(best_guess(model, target(peak)), [peak, 0.5], atol=0.01)
+    assert model.hints(target(peak)).n_initial == 0
+
+
+def test_prediction_is_not_used_without_pretrained():
+    model = TaskPrior(pretrained=False).fit([])
+    assert model.hints(target(0.25)).n_initial == model.n_initial and not model.uses_prior
+
+
+def test_strange_data_are_not_predicted():
+    model = TaskPrior().fit([])
+    assert model.hints(target(0.25, prior=Peaks(strangeness=2.0))).n_initial == model.n_initial
+
+
+def test_trials_correct_a_wrong_prediction():
+    model = TaskPrior().fit([])
+    guess = best_guess(model, target(0.1, n=25, actual=0.9))
+    np.testing.assert_allclose(guess, [0.9, 0.5], atol=0.13)
+
+
+def test_level_of_prediction_is_that_of_the_scores():
+    model = TaskPrior().fit([])
+    found = model.posterior(target(0.25, prior=Peaks(level=(0.8, np.log(0.05)))))
+    mean, _ = found.predict(GRID)
+    assert 0.6 < mean.min() < 0.8 < mean.max() < 0.9
+
+
+def test_past_tasks_are_compared_with_their_own_predictions():
+    """Past peaks were 0.2 to the right of what their data predicted: the target's is too."""
+    past = [past_task(p, actual=p + 0.25, seed=i) for i, p in enumerate((0.1, 0.3, 0.5, 0.2, 0.4))]
+    model = TaskPrior().fit(past)
+    np.testing.assert_allclose(best_guess(model, target(0.5)), [0.75, 0.5], atol=0.13)
+
+
+def test_predictions_of_another_direction_lose_their_gain():
+    past = [past_task(p, seed=i, prior=Peaks(sign=-1.0)) for i, p in enumerate((0.45, 0.5, 0.55))]
+    model = TaskPrior().fit(past * 4)
+    assert float(model.learned_["gain"]) < 0.2
+    guess = best_guess(model, target(0.5, prior=Peaks(sign=-1.0)))
+    np.testing.assert_allclose(guess, [0.5, 0.5], atol=0.13)
+
+
+def test_gain_is_shrunken_slope():
+    tasks = [past_task(p, seed=i) for i, p in enumerate((0.2, 0.8))]
+    past = PastTrials.from_tasks(tasks, "standardize")
+    descriptions = np.array([[0.2, 0.5], [0.8, 0.5]])
+    predicted = predict_past(Peaks(), past, descriptions)
+    product = variance = 1.0
+    for number, h in enumerate(predicted):
+        z = past.z[past.owner == number]
+        product += np.mean((h - h.mean()) * (z - z.mean()))
+        variance += h.var()
+    assert fit_gain(past, predicted) == pytest.approx(product / variance)
+    assert fit_gain(past, [None, None]) == 1.0
+
+
+def test_past_tasks_without_profile_count_as_they_are():
+    known = [past_task(0.5, seed=i) for i in range(4)]
+    bare = [
+        EncodedTask(t.theta, t.z, NUMBERS, None, id=f"b{i}", prior=Peaks())
+        for i, t in enumerate(known)
+    ]
+    model = TaskPrior().fit(known + bare)
+    np.testing.assert_allclose(best_guess(model, target(0.5)), [0.5, 0.5], atol=0.13)
+
+
+def test_one_misleading_past_task_counts_little():
+    model = TaskPrior().fit([past_task(0.8, actual=0.2)])
+    assert best_guess(model, target(0.75))[0] > 0.35
+
+
+def test_shuffled_past_scores_do_not_silence_the_prediction():
+    rng = np.random.default_rng(0)
+    past = []
+    for i, p in enumerate(np.linspace(0.1, 0.9, 12)):
+        each = past_task(p, seed=i)
+        past.append(
+            EncodedTask(
+                each.theta,
+                rng.permutation(each.z),
+                NUMBERS,
+                each.profile,
+                id=each.id,
+                prior=each.prior,
+            )
+        )
+    model = TaskPrior().fit(past)
+    np.testing.assert_allclose(best_guess(model, target(0.25)), [0.25, 0.5], atol=0.26)
+
+
+def test_state_is_restored():
+    past = [past_task(p, seed=i) for i, p in enumerate((0.2, 0.5, 0.8))]
+    model = TaskPrior().fit(past)
+    copy = TaskPrior().set_state(model.get_state())
+    assert_same_state(model.get_state(), copy.get_state())
+    here = target(0.4, n=4)
+    assert_same_prediction(copy.posterior(here).predict(GRID), model.posterior(here).predict(GRID))
