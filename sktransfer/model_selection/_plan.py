@@ -6,8 +6,10 @@ import math
 import os
 import time
 import warnings
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,16 @@ from sklearn.utils import check_random_state
 
 from sktransfer.archive import Archive, check_overlap, is_remote
 from sktransfer.dataset import check_keep
-from sktransfer.exceptions import ArchiveWarning
+from sktransfer.exceptions import ArchiveWarning, SpaceWarning
 from sktransfer.model_selection._sklearn_compat import BaseSearchCV
 from sktransfer.model_selection._suggest_space import suggest_space
 from sktransfer.space import Estimator, Space, SpaceLike
+from sktransfer.space._other_libraries import translate_space
 from sktransfer.surrogates import Surrogate, check_surrogate, make_surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
+from sktransfer.utils._user_warnings import warn_user
 
+DEFAULT_N_ITER = 25
 MIN_WORKER_USE = 0.8  # share of the workers' time that a batch must keep busy
 
 
@@ -88,6 +93,7 @@ class SearchPlan:
             raise ValueError("resume=True needs an archive to resume from, but archive=None.")
         check_surrogate(search.surrogate)
         grid = space.grid() if space.size is not None and space.size <= search.n_iter else None
+        _mention_size(space.size, search.n_iter, search.verbose > 0)
         model = make_surrogate(search.surrogate) if grid is None else None
         if model is not None:
             model.check_params()
@@ -120,6 +126,21 @@ class SearchPlan:
         return self.model is not None and self.model.uses_past_tasks
 
 
+def _mention_size(size: int | None, n_iter: int, is_verbose: bool) -> None:
+    """Warn if a finite space is smaller than the budget, print if it is larger."""
+    if size is None:
+        return
+    if size > n_iter and is_verbose:
+        print(f"Evaluating {n_iter} of {size} configurations. n_iter={size} evaluates all of them.")
+    # The default budget is not the user's choice, and GridSearchCV does not warn either.
+    if size < n_iter != DEFAULT_N_ITER:
+        warn_user(
+            f"The total space of parameters {size} is smaller than n_iter={n_iter}. Running {size} "
+            "iterations, which is the whole grid.",
+            SpaceWarning,
+        )
+
+
 def _fixed_seed(random_state: int | np.random.RandomState | None, seed: int | None) -> int | None:
     """An integer itself; what a RandomState gave; None if the user left the seed open."""
     if random_state is None or isinstance(random_state, int | np.integer):
@@ -129,15 +150,20 @@ def _fixed_seed(random_state: int | np.random.RandomState | None, seed: int | No
 
 def parse_space(space: SpaceLike | str, estimator: Estimator) -> Space:
     """The user's space. scikit-learn validates a grid, so that the errors are its own."""
-    if isinstance(space, str):  # "auto" is the only text that a search accepts
-        space = suggest_space(estimator)
-    branches = space if isinstance(space, list) else [space]
+    # "auto" is the only text that a search accepts.
+    given = suggest_space(estimator) if isinstance(space, str) else translate_space(space)
+    branches = given if isinstance(given, list) else [given]
     entries = [
         entry for branch in branches if isinstance(branch, dict) for entry in branch.values()
     ]
-    if entries and not any(hasattr(entry, "rvs") for entry in entries):
-        ParameterGrid(space)
-    return Space.parse(space, estimator)
+    if entries and all(map(_may_be_in_grid, entries)):
+        ParameterGrid(given)
+    return Space.parse(given, estimator)
+
+
+def _may_be_in_grid(entry: object) -> bool:
+    """Whether an entry is a list, or what a user may have forgotten to put into one."""
+    return isinstance(entry, Sequence | np.ndarray | Number | None) or hasattr(entry, "tolist")
 
 
 def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | None:

@@ -6,10 +6,12 @@ columns of ``cv_results_`` and four attributes.
 """
 
 import sys
+import warnings
 
 import numpy as np
 
 from sktransfer import TransferSearchCV
+from sktransfer.exceptions import SpaceWarning
 
 ADDED_COLUMNS = ("origin", "predicted_mean", "predicted_std")
 ADDED_ATTRIBUTES = ("source_tasks_", "space_", "surrogate_", "task_id_")
@@ -29,7 +31,10 @@ class _Adapter(TransferSearchCV):
             setattr(self, name, value)
 
     def fit(self, X, y=None, **params):
-        super().fit(X, y, **params)
+        with warnings.catch_warnings():
+            # GridSearchCV has no budget that a grid could be smaller than.
+            warnings.filterwarnings("ignore", category=SpaceWarning)
+            super().fit(X, y, **params)
         for column in ADDED_COLUMNS:
             del self.cv_results_[column]
         for attribute in ADDED_ATTRIBUTES:
