@@ -6,12 +6,13 @@ is the strategy in its ``_run_search``, and adds what happens before and after i
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, ParamSpec
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -20,7 +21,8 @@ from sktransfer.archive import Archive
 from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
 from sktransfer.model_selection._history import find_history
-from sktransfer.model_selection._plan import SearchPlan, open_archive
+from sktransfer.model_selection._mlflow import log_search, pause_autologging
+from sktransfer.model_selection._plan import DEFAULT_N_ITER, SearchPlan, open_archive
 from sktransfer.model_selection._proposers import Proposer, make_proposer
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import Rows, source_task_rows
@@ -39,6 +41,25 @@ from sktransfer.optimizer import Suggestion
 from sktransfer.space import Estimator, Space, SpaceLike
 from sktransfer.surrogates import Surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
+
+P = ParamSpec("P")
+OTHER_NAMES_OF_SPACE = ("param_grid", "param_distributions", "search_spaces")
+
+
+def _explain_other_names(init: Callable[P, None]) -> Callable[P, None]:
+    """Say that the space is called `space` to those who come from another search."""
+
+    @functools.wraps(init)  # scikit-learn reads the parameters from the signature
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        for name in OTHER_NAMES_OF_SPACE:
+            if name in kwargs:
+                raise TypeError(
+                    f"TransferSearchCV has no parameter {name!r}. Pass it as 'space', which takes "
+                    "the same dicts: TransferSearchCV(estimator, space=...)."
+                )
+        init(*args, **kwargs)
+
+    return checked
 
 
 class TransferSearchCV(BaseSearchCV):
@@ -142,12 +163,13 @@ class TransferSearchCV(BaseSearchCV):
         "random_state": ["random_state"],
     }
 
+    @_explain_other_names
     def __init__(
         self,
         estimator: Estimator,
         space: SpaceLike | str,
         *,
-        n_iter: int = 25,
+        n_iter: int = DEFAULT_N_ITER,
         scoring: Scoring = None,
         n_jobs: int | None = None,
         refit: object = True,
@@ -200,6 +222,13 @@ class TransferSearchCV(BaseSearchCV):
         -------
         self : object
         """
+        with pause_autologging() as is_logged:
+            self._fit(X, y, params)
+        if is_logged:
+            log_search(self)
+        return self
+
+    def _fit(self, X: MatrixLike, y: TargetLike, params: dict[str, Any]) -> None:
         self._session = session = _Session(X, y, params)
         try:
             super().fit(X, y, **params)
@@ -219,7 +248,6 @@ class TransferSearchCV(BaseSearchCV):
             raise
         finally:
             del self._session
-        return self
 
     def suggest(self, X: MatrixLike, y: TargetLike = None, n: int = 1) -> list[Suggestion]:
         """Suggest configurations for new data, from the archive and this search's own trials alone.
