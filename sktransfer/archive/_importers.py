@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
@@ -17,6 +16,7 @@ from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 from sktransfer.task import Task, Trial
 from sktransfer.utils._metric_names import recorded_metrics, recorded_name
+from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import identity, to_python
 
 _SPACE_ATTRIBUTES = ("space", "param_distributions", "param_grid")
@@ -65,11 +65,10 @@ def task_from_search(
             f"This {type(search).__name__} is not fitted yet. Call fit before adding it."
         )
     if X is None:
-        warnings.warn(
+        warn_user(
             "Without X, the rows that this search used are unknown, so later searches will exclude "
             "its record. Pass the X and y that it was fitted to.",
             ArchiveWarning,
-            stacklevel=3,
         )
     keys, scoring = _score_keys(search), getattr(search, "scoring", None)
     tuned = keys[0].removeprefix(_MEAN)

@@ -13,7 +13,6 @@ import os
 import stat
 import sys
 import uuid
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -23,6 +22,7 @@ from sktransfer.archive._record import record_to_task
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
 from sktransfer.utils._hashing import hash_bytes
+from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import Plain
 
 SUFFIX = ".joblib"
@@ -293,7 +293,7 @@ def _loads(data: bytes, path: Path) -> Plain:
 def warn_skipped(error: RecordError) -> None:
     """Warn that a file is skipped."""
     message = f"Skipped a file of the archive, {error}. {error.advice}"
-    warnings.warn(message, ArchiveWarning, stacklevel=3)
+    warn_user(message, ArchiveWarning)
 
 
 class _Cache:

@@ -8,7 +8,6 @@ What comes after them is what would have come without the interruption.
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from sktransfer.model_selection._resume_key import (
 from sktransfer.model_selection._sklearn_compat import Folds, enclosing_data
 from sktransfer.model_selection._surrogate_cache import has_cached
 from sktransfer.task import Task, new_task_id
+from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import params_identity
 
 
@@ -104,10 +104,9 @@ def _profile_data(X: MatrixLike, y: TargetLike) -> DatasetProfile:
     try:
         return profile(X, y, keep="sample", enclosing=enclosing_data())
     except Exception as error:
-        warnings.warn(
+        warn_user(
             f"The data cannot be profiled ({error!r}). The search continues without past tasks.",
             TransferWarning,
-            stacklevel=2,
         )
         return DatasetProfile("unsupervised", 0)  # its rows are unknown, so no past task is used
 
@@ -126,10 +125,9 @@ def _select_past_tasks(plan: SearchPlan, data: DatasetProfile) -> Selection:
 
 
 def _warn_unreadable(archive: Archive, error: Exception) -> None:
-    warnings.warn(
+    warn_user(
         f"{archive!r} cannot be read ({error!r}). The search starts without it.",
         ArchiveWarning,
-        stacklevel=3,
     )
 
 
@@ -166,12 +164,11 @@ def _find_earlier_run(
     similar += [(1, frozenset({"the past tasks it started from"}), task.id) for task in same]
     if similar:
         _, differing, id = min(similar, key=lambda each: each[0])
-        warnings.warn(
+        warn_user(
             "resume=True: no earlier run of this search was found, so it starts from the "
             f"beginning. The most similar one in the archive, {id}, differs in "
             f"{', '.join(sorted(differing))}.",
             ResumeWarning,
-            stacklevel=2,
         )
     return None
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import time
-import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -181,11 +180,10 @@ def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | 
             "or None."
         ) from None
     except (OSError, RuntimeError) as error:
-        warnings.warn(
+        warn_user(
             f"archive={archive!r} is out of reach ({error}). The search continues without an "
             "archive.",
             ArchiveWarning,
-            stacklevel=2,
         )
         return None
     return opened

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from sktransfer.model_selection._results import Candidate, proposal_columns
 from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.surrogates import Surrogate, make_surrogate
+from sktransfer.utils._user_warnings import warn_user
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,10 @@ class ModelProposer(Proposer):
                 self._fit_surrogate()
             return self._optimizer.propose(n)
         except Exception as error:
-            warnings.warn(
+            warn_user(
                 f"The surrogate {self._optimizer.surrogate!r} failed ({error!r}). "
                 "The search continues at random.",
                 SurrogateWarning,
-                stacklevel=3,
             )
             self._optimizer.surrogate = make_surrogate("random").fit([])
             self._optimizer.is_fitted = True
@@ -180,10 +179,9 @@ class ModelProposer(Proposer):
         try:
             return self._optimizer.similarity(), self._optimizer.similarity_basis()
         except Exception as error:
-            warnings.warn(
+            warn_user(
                 f"The similarity of the past tasks is unknown: {error!r}.",
                 TransferWarning,
-                stacklevel=2,
             )
             return None, None
 
