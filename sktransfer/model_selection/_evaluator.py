@@ -20,17 +20,18 @@ from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import Candidate, Rows, rows_from_plain
 from sktransfer.model_selection._sklearn_compat import (
+    Fit,
     get_parallel,
     set_parallel,
     warn_or_raise_fit_failures,
+    wrap_fit,
 )
+from sktransfer.model_selection._stopping import limit_fit
 from sktransfer.utils._values import params_identity
 
 SYNC_SECONDS = 0.5  # between two writes to the disk: what a kill may cost of a grid of fast fits
 FITS_PER_REPORT = 8  # of each worker: then waiting for the slowest one costs little
 MAX_GROWTH = 8  # how many times larger a piece of fast fits may be: what a kill may cost
-
-Fit = tuple[Callable, tuple, dict[str, Any]]  # a delayed call of `_fit_and_score`
 
 
 class Evaluator:
@@ -82,6 +83,8 @@ class Evaluator:
         """The rows of the fits of one batch."""
         self.candidates = []
         rows, waiting = Rows(), list[list[Fit]]()
+        if self._plan.fit_timeout is not None:
+            fits = [wrap_fit(fit, limit_fit, self._plan.fit_timeout) for fit in fits]
         for params, group in _by_candidate(fits):
             known = self._pop_known(params)
             if known is None:

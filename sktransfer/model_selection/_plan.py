@@ -20,6 +20,7 @@ from sktransfer.archive import Archive, check_overlap, is_remote
 from sktransfer.dataset import check_keep
 from sktransfer.exceptions import ArchiveWarning, SpaceWarning
 from sktransfer.model_selection._sklearn_compat import BaseSearchCV
+from sktransfer.model_selection._stopping import StoppingRule, can_limit_fits
 from sktransfer.model_selection._suggest_space import suggest_space
 from sktransfer.space import Estimator, Space, SpaceLike
 from sktransfer.space._other_libraries import translate_space
@@ -46,8 +47,10 @@ class SearchPlan:
     n_splits, n_workers : int
     batch_size : int or None
         As the user passed it.
-    deadline : float
-        Value of ``time.monotonic()`` after which no further batch is started.
+    stopping : StoppingRule
+        When no further batch is started.
+    fit_timeout : float or None
+        Seconds after which a single fit fails.
     archive : Archive or None
     surrogate : str or Surrogate
         As the user passed it.
@@ -70,7 +73,8 @@ class SearchPlan:
     n_splits: int
     n_workers: int
     batch_size: int | None
-    deadline: float
+    stopping: StoppingRule
+    fit_timeout: float | None
     archive: Archive | None
     surrogate: str | Surrogate
     model: Surrogate | None
@@ -90,6 +94,8 @@ class SearchPlan:
         space = parse_space(search.space, search.estimator)
         if search.resume and search.archive is None:
             raise ValueError("resume=True needs an archive to resume from, but archive=None.")
+        if search.fit_timeout is not None and not can_limit_fits():
+            raise ValueError("fit_timeout needs signal.setitimer, which this platform lacks.")
         check_surrogate(search.surrogate)
         grid = space.grid() if space.size is not None and space.size <= search.n_iter else None
         _mention_size(space.size, search.n_iter, search.verbose > 0)
@@ -105,7 +111,12 @@ class SearchPlan:
             n_splits=n_splits,
             n_workers=effective_n_jobs(search.n_jobs),
             batch_size=search.batch_size,
-            deadline=math.inf if search.timeout is None else time.monotonic() + search.timeout,
+            stopping=StoppingRule(
+                math.inf if search.timeout is None else time.monotonic() + search.timeout,
+                search.patience,
+                search.target_score,
+            ),
+            fit_timeout=search.fit_timeout,
             archive=open_archive(search.archive),
             surrogate=search.surrogate,
             model=model,

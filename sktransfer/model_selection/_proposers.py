@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from sktransfer.exceptions import SurrogateWarning, TransferWarning
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._results import Candidate, proposal_columns
+from sktransfer.model_selection._stopping import StoppingRule
 from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.surrogates import Surrogate, make_surrogate
@@ -46,18 +46,20 @@ class Proposer:
     Parameters
     ----------
     n_iter, batch_size : int
-    deadline : float
-        Value of ``time.monotonic()`` after which no further batch is started.
+    stopping : StoppingRule
+        When no further batch is started.
     selection : Selection
         Past tasks that are used and excluded.
     """
 
     surrogate: Surrogate | None = None
 
-    def __init__(self, n_iter: int, batch_size: int, deadline: float, selection: Selection):
-        self._n_iter, self._batch_size, self._deadline = n_iter, batch_size, deadline
+    def __init__(self, n_iter: int, batch_size: int, stopping: StoppingRule, selection: Selection):
+        self._n_iter, self._batch_size, self._stopping = n_iter, batch_size, stopping
         self._selection = selection
+        self._scores: list[float] = []
         self.origins: list[str] = []
+        self.stop_reason: str | None = None  # why the search ends before its budget is used up
 
     @property
     def n_batches(self) -> int:
@@ -71,9 +73,10 @@ class Proposer:
     def next_batch(self) -> Batch | None:
         """The next batch; None when the search is over. There is always a first one."""
         n_done = len(self.origins)
-        if n_done and (
-            time.monotonic() >= self._deadline or n_done >= self._n_iter or self._is_exhausted()
-        ):
+        if n_done and (n_done >= self._n_iter or self._is_exhausted()):
+            return None
+        self.stop_reason = self._stopping.reason(self._scores) if n_done else None
+        if self.stop_reason is not None:
             return None
         batch = Batch(self._propose(min(self._batch_size, self._n_iter - n_done)))
         self.origins += [proposal.origin for proposal in batch.proposals]
@@ -86,6 +89,7 @@ class Proposer:
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
         """Report the evaluated candidates of the last batch."""
+        self._scores += [candidate.trial.score for candidate in candidates]
 
     def similarity(self) -> tuple[np.ndarray | None, list[str] | None]:
         """Similarity of each used past task and what it was compared by; None if unknown."""
@@ -101,18 +105,18 @@ class Proposer:
 class GridProposer(Proposer):
     """All configurations of a grid, in ParameterGrid's order, as GridSearchCV evaluates them.
 
-    Without a time limit the whole grid is one batch.
+    The whole grid is one batch, unless the search may end before it.
     """
 
     def __init__(self, plan: SearchPlan, history: History):
         assert plan.grid is not None
-        batch_size = len(plan.grid) if math.isinf(plan.deadline) else history.batch_size
-        super().__init__(plan.n_iter, batch_size, plan.deadline, history.selection)
+        batch_size = len(plan.grid) if plan.stopping.is_never else history.batch_size
+        super().__init__(plan.n_iter, batch_size, plan.stopping, history.selection)
         self._grid = plan.grid
 
     @property
     def is_one_batch(self) -> bool:
-        return math.isinf(self._deadline)
+        return self._stopping.is_never
 
     def _propose(self, n: int) -> list[Proposal]:
         start = len(self.origins)
@@ -123,7 +127,7 @@ class ModelProposer(Proposer):
     """Proposals of a surrogate. If it fails, the search continues at random."""
 
     def __init__(self, plan: SearchPlan, history: History):
-        super().__init__(plan.n_iter, history.batch_size, plan.deadline, history.selection)
+        super().__init__(plan.n_iter, history.batch_size, plan.stopping, history.selection)
         assert plan.model is not None
         self._archive, self._is_verbose = plan.archive, plan.verbose
         self._optimizer = TransferOptimizer(
@@ -168,6 +172,7 @@ class ModelProposer(Proposer):
             print(format_transfer_summary(self._optimizer))
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
+        super().tell(candidates)
         for candidate in candidates:
             trial = candidate.trial
             metrics = trial.metrics | {candidate.metric: trial.score}

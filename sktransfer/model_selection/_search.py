@@ -96,6 +96,13 @@ class TransferSearchCV(BaseSearchCV):
         busy. The proposals depend on it, so set it if results must not depend on `n_jobs`.
     timeout : float or None, default=None
         Seconds after which no further batch is started.
+    fit_timeout : float or None, default=None
+        Seconds after which a single fit fails, as if it had raised an error. Python code is
+        interrupted at once, compiled code when it returns. Fits in threads have no limit.
+    patience : int or None, default=None
+        Stop after this many candidates in a row without a better score.
+    target_score : float or None, default=None
+        Stop at this score, or a better one, of the metric that is optimized.
     resume : bool, default=False
         Whether to continue an earlier run of the same search, whether it was killed or ran to its
         end. What it evaluated is not evaluated again, and the result is that of an uninterrupted
@@ -159,6 +166,9 @@ class TransferSearchCV(BaseSearchCV):
         "surrogate": [str, Surrogate],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "timeout": [Interval(Real, 0, None, closed="right"), None],
+        "fit_timeout": [Interval(Real, 0, None, closed="neither"), None],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "target_score": [Real, None],
         "resume": ["boolean"],
         "random_state": ["random_state"],
     }
@@ -182,6 +192,9 @@ class TransferSearchCV(BaseSearchCV):
         surrogate: str | Surrogate = "auto",
         batch_size: int | None = None,
         timeout: float | None = None,
+        fit_timeout: float | None = None,
+        patience: int | None = None,
+        target_score: float | None = None,
         resume: bool = False,
         random_state: int | np.random.RandomState | None = None,
     ):
@@ -202,6 +215,9 @@ class TransferSearchCV(BaseSearchCV):
         self.surrogate = surrogate
         self.batch_size = batch_size
         self.timeout = timeout
+        self.fit_timeout = fit_timeout
+        self.patience = patience
+        self.target_score = target_score
         self.resume = resume
         self.random_state = random_state
 
@@ -301,6 +317,9 @@ class TransferSearchCV(BaseSearchCV):
             proposer.tell(evaluator.candidates)
             if levels.end_batch():
                 break
+        if proposer.stop_reason is not None and plan.verbose:
+            n_done = len(proposer.origins)
+            print(f"Stopped after {n_done} of {plan.n_iter} candidates: {proposer.stop_reason}.")
         evaluator.warn_or_raise_fit_failures()
         levels.end()
         session.show_warnings()

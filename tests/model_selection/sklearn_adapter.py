@@ -23,6 +23,9 @@ class _Adapter(TransferSearchCV):
     surrogate = "random"
     batch_size = None
     timeout = None
+    fit_timeout = None
+    patience = None
+    target_score = None
     resume = False
     random_state = None
 

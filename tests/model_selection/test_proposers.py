@@ -23,6 +23,7 @@ from sktransfer.model_selection._proposers import (
     make_proposer,
 )
 from sktransfer.model_selection._results import Candidate
+from sktransfer.model_selection._stopping import StoppingRule
 from sktransfer.optimizer import Proposal
 from sktransfer.surrogates import GP, TaskPrior
 
@@ -84,7 +85,7 @@ def test_batch_has_params_and_columns_of_its_proposals():
 
 def test_base_class_does_not_propose():
     with pytest.raises(TypeError, match="Proposer must define _propose"):
-        Proposer(1, 1, None, Selection((), ())).next_batch()
+        Proposer(1, 1, StoppingRule(), Selection((), ())).next_batch()
 
 
 def test_proposer_is_chosen_by_the_size_of_the_space():
