@@ -49,6 +49,8 @@ class Evaluator:
     ----------
     candidates : list of Candidate
         Those of the current batch.
+    finished : list of Candidate
+        Those of all batches.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Evaluator:
         self._max_piece = 1 if plan.n_workers == 1 else MAX_GROWTH * self._min_piece
         self._piece = self._min_piece
         self.candidates: list[Candidate] = []
+        self.finished: list[Candidate] = []
 
     @classmethod
     def install(
@@ -127,7 +130,14 @@ class Evaluator:
         )
         self._metric = candidate.metric
         self.candidates.append(candidate)
+        self.finished.append(candidate)
         self._recorder.add(candidate)
+
+    def finished_rows(self) -> Rows:
+        """The rows of all finished candidates, also of a batch that was interrupted."""
+        rows = [row for candidate in self.finished for row in candidate.rows]
+        self._errors.clear_from(rows[len(self._errors.noted) :], self._plan.error_score)
+        return rows
 
     def warn_or_raise_fit_failures(self) -> None:
         """Warn of all fits that failed, or raise if every fit did, in scikit-learn's words."""

@@ -195,6 +195,13 @@ def _known_rows(earlier: Task) -> dict[frozenset, list[PlainRows]]:
     return dict(known)
 
 
+def format_resumption(history: History, n_iter: int) -> str:
+    """One line on the earlier run that a search continues."""
+    assert history.resumed is not None
+    n_known = min(n_iter, sum(map(len, history.known_rows.values())))
+    return f"Resuming {history.resumed.id}: {n_known} of {n_iter} candidates are known."
+
+
 def resumed_ids(earlier: Task | None) -> list[str]:
     """Ids of the earlier runs that a search continues, the latest first."""
     return [] if earlier is None else [earlier.id, *_stored_list(earlier.resume, "continues")]

@@ -58,7 +58,7 @@ class Proposer:
         self._n_iter, self._batch_size, self._stopping = n_iter, batch_size, stopping
         self._selection = selection
         self._scores: list[float] = []
-        self.origins: list[str] = []
+        self.proposals: list[Proposal] = []
         self.stop_reason: str | None = None  # why the search ends before its budget is used up
 
     @property
@@ -72,15 +72,20 @@ class Proposer:
 
     def next_batch(self) -> Batch | None:
         """The next batch; None when the search is over. There is always a first one."""
-        n_done = len(self.origins)
+        n_done = len(self.proposals)
         if n_done and (n_done >= self._n_iter or self._is_exhausted()):
             return None
         self.stop_reason = self._stopping.reason(self._scores) if n_done else None
         if self.stop_reason is not None:
             return None
         batch = Batch(self._propose(min(self._batch_size, self._n_iter - n_done)))
-        self.origins += [proposal.origin for proposal in batch.proposals]
+        self.proposals += batch.proposals
         return batch
+
+    @property
+    def origins(self) -> list[str]:
+        """Where each candidate came from."""
+        return [proposal.origin for proposal in self.proposals]
 
     @property
     def selection(self) -> Selection:
@@ -119,7 +124,7 @@ class GridProposer(Proposer):
         return self._stopping.is_never
 
     def _propose(self, n: int) -> list[Proposal]:
-        start = len(self.origins)
+        start = len(self.proposals)
         return [Proposal(params, "grid") for params in self._grid[start : start + n]]
 
 

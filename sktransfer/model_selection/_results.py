@@ -177,6 +177,20 @@ def proposal_columns(batch: Sequence[Proposal]) -> dict[str, list]:
     }
 
 
+def format_interruption(n_done: int, n_iter: int, is_recorded: bool) -> str:
+    """What an interrupted search holds, and how to continue it.
+
+    >>> format_interruption(6, 12, is_recorded=False)
+    'Interrupted after 6 of 12 candidates. cv_results_ and best_params_ hold their results. ...'
+    """
+    text = (
+        f"Interrupted after {n_done} of {n_iter} candidates. cv_results_ and best_params_ hold "
+        "their results. Nothing was refitted."
+    )
+    advice = " To continue, run the same search with resume=True."
+    return text + advice if is_recorded else text
+
+
 def source_task_rows(
     selection: Selection,
     similarity: np.ndarray | None,

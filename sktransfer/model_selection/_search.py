@@ -6,6 +6,7 @@ is the strategy in its ``_run_search``, and adds what happens before and after i
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import sys
@@ -20,12 +21,17 @@ from sklearn.utils.validation import check_is_fitted
 from sktransfer.archive import Archive
 from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
-from sktransfer.model_selection._history import find_history
+from sktransfer.model_selection._history import find_history, format_resumption
 from sktransfer.model_selection._mlflow import log_search, pause_autologging
 from sktransfer.model_selection._plan import DEFAULT_N_ITER, SearchPlan, open_archive
 from sktransfer.model_selection._proposers import Proposer, make_proposer
 from sktransfer.model_selection._recorder import Recorder
-from sktransfer.model_selection._results import Rows, source_task_rows
+from sktransfer.model_selection._results import (
+    Rows,
+    format_interruption,
+    proposal_columns,
+    source_task_rows,
+)
 from sktransfer.model_selection._sklearn_compat import (
     BaseSearchCV,
     FixedFolds,
@@ -43,6 +49,7 @@ from sktransfer.surrogates import Surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
 
 P = ParamSpec("P")
+RESULTS = ("cv_results_", "best_index_", "best_score_", "best_params_")
 OTHER_NAMES_OF_SPACE = ("param_grid", "param_distributions", "search_spaces")
 
 
@@ -248,22 +255,63 @@ class TransferSearchCV(BaseSearchCV):
         self._session = session = _Session(X, y, params)
         try:
             super().fit(X, y, **params)
-            plan, recorder, proposer = session.plan, session.recorder, session.proposer
-            assert plan is not None and recorder is not None and proposer is not None
-            similarity, basis = proposer.similarity()
-            origins = self.cv_results_["origin"]
-            self.space_, self.surrogate_ = plan.space, proposer.surrogate
-            self.source_tasks_ = source_task_rows(proposer.selection, similarity, basis, origins)
-            self.task_id_ = recorder.finish(is_complete=True)
-            self._own_task = None if self.task_id_ else recorder.to_task(is_complete=True)
+            self._set_attributes(session, is_complete=True)
+        except Exception:
+            if session.results:
+                self._forget_results()
+            if session.recorder is not None:  # evaluated candidates are kept
+                session.recorder.finish(is_complete=False)
+            raise
         except BaseException as error:
-            # Whatever ended the search, evaluated candidates are kept.
+            with contextlib.suppress(Exception):  # nothing may hide the interruption
+                self._keep_interrupted(session, error)
             if session.recorder is not None:
-                is_interrupted = not isinstance(error, Exception)
-                session.recorder.finish(is_complete=False, is_interrupted=is_interrupted)
+                session.recorder.finish(is_complete=False, is_interrupted=True)
             raise
         finally:
             del self._session
+
+    def _set_attributes(self, session: _Session, is_complete: bool) -> None:
+        """Set what `TransferSearchCV` has besides scikit-learn's attributes."""
+        plan, recorder, proposer = session.plan, session.recorder, session.proposer
+        assert plan is not None and recorder is not None and proposer is not None
+        similarity, basis = proposer.similarity()
+        origins = self.cv_results_["origin"]
+        self.space_, self.surrogate_ = plan.space, proposer.surrogate
+        self.source_tasks_ = source_task_rows(proposer.selection, similarity, basis, origins)
+        self.task_id_ = recorder.finish(is_complete=is_complete, is_interrupted=not is_complete)
+        self._own_task = None if self.task_id_ else recorder.to_task(is_complete=is_complete)
+
+    def _keep_interrupted(self, session: _Session, error: BaseException) -> None:
+        """Set the results so far, without a refit, and add to the error how to continue."""
+        plan, proposer, evaluator = session.plan, session.proposer, session.evaluator
+        if plan is None or proposer is None or evaluator is None:
+            return
+        self._forget_results()
+        if not evaluator.finished:
+            return
+        n = len(evaluator.finished)
+        columns = proposal_columns(proposer.proposals[:n])
+        params = [candidate.params for candidate in evaluator.finished]
+        results = self._format_results(params, plan.n_splits, evaluator.finished_rows(), columns)
+        self._publish_results(results)
+        self.n_splits_ = plan.n_splits
+        self._set_attributes(session, is_complete=False)
+        error.add_note(format_interruption(n, plan.n_iter, self.task_id_ is not None))
+
+    def _publish_results(self, results: dict[str, Any]) -> None:
+        """Set the results so far, for callbacks and for a search that is interrupted."""
+        self._forget_results()
+        self.cv_results_ = results
+        metric = self.refit if isinstance(self.refit, str) else "score"
+        if not callable(self.refit) and f"rank_test_{metric}" in results:
+            self.best_index_ = self._select_best_index(self.refit, metric, results)
+            self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
+            self.best_params_ = results["params"][self.best_index_]
+
+    def _forget_results(self) -> None:
+        for name in (*RESULTS, "best_estimator_", "refit_time_"):
+            self.__dict__.pop(name, None)
 
     def suggest(self, X: MatrixLike, y: TargetLike = None, n: int = 1) -> list[Suggestion]:
         """Suggest configurations for new data, from the archive and this search's own trials alone.
@@ -295,9 +343,11 @@ class TransferSearchCV(BaseSearchCV):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Workers are sent the search with every fit. They need neither the session nor its data.
         state = super().__getstate__()
-        return {key: value for key, value in state.items() if key != "_session"}
+        if "_session" not in state:
+            return state
+        # Workers are sent the search with every fit. They need neither its data nor its results.
+        return {k: value for k, value in state.items() if k not in ("_session", *RESULTS)}
 
     def _run_search(self, evaluate_candidates: Callable, *, callback_ctx: object = None) -> None:
         session = self._session
@@ -307,14 +357,19 @@ class TransferSearchCV(BaseSearchCV):
         session.plan = plan = SearchPlan.from_search(self, n_splits)
         folds = cv.split(X, y, **split_params)
         history = find_history(plan, session.X, session.y, session.params, folds)
+        if plan.verbose and history.resumed is not None:
+            print(format_resumption(history, plan.n_iter))
         session.proposer = proposer = make_proposer(plan, history)
         session.recorder = recorder = Recorder(plan, history)
-        evaluator = Evaluator.install(evaluate_candidates, plan, history, recorder)
+        session.evaluator = evaluator = Evaluator.install(
+            evaluate_candidates, plan, history, recorder
+        )
         levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch)
         while batch := proposer.next_batch():
             keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
             evaluate_candidates(batch.params, cv=cv, more_results=batch.columns, **keywords)
             proposer.tell(evaluator.candidates)
+            self._publish_results(session.results)
             if levels.end_batch():
                 break
         if proposer.stop_reason is not None and plan.verbose:
@@ -338,7 +393,7 @@ class TransferSearchCV(BaseSearchCV):
                 warnings.simplefilter("always")
             results = super()._format_results(candidate_params, n_splits, out, more_results)
         if session is not None:
-            session.format_warnings = caught or []
+            session.format_warnings, session.results = caught or [], results
         return results
 
 
@@ -356,6 +411,8 @@ class _Session:
         self.plan: SearchPlan | None = None
         self.proposer: Proposer | None = None
         self.recorder: Recorder | None = None
+        self.evaluator: Evaluator | None = None
+        self.results: dict[str, Any] = {}  # of all batches so far
         self.format_warnings: list[warnings.WarningMessage] = []
 
     def show_warnings(self) -> None:

@@ -24,6 +24,7 @@ from sktransfer.model_selection._recorder import Recorder
 
 X, y = load_iris(return_X_y=True)
 SPACE = {"a": uniform(0, 1), "b": loguniform(1e-3, 1e3), "kind": ["x", "y"]}
+SMALL_GRID = {"a": [0.1, 0.2, 0.4], "kind": ["x", "y"]}
 
 
 class Counted(ClassifierMixin, BaseEstimator):
@@ -120,8 +121,8 @@ CASES = {
     "refit": {"refit": True},
     "no seed": {"random_state": None},
     "large grid": {"space": {"a": list(np.linspace(0, 1, 30))}},
-    "small grid": {"space": {"a": [0.1, 0.2, 0.4], "kind": ["x", "y"]}},
-    "grid with timeout": {"space": {"a": [0.1, 0.2, 0.4], "kind": ["x", "y"]}, "timeout": 1000},
+    "small grid": {"space": SMALL_GRID, "n_iter": 6},
+    "grid with timeout": {"space": SMALL_GRID, "n_iter": 6, "timeout": 1000},
 }
 
 

@@ -1004,6 +1004,41 @@ def test_callback_can_stop_the_search():
     assert fitted.best_score_ == mean_scores(fitted).max()
 
 
+@needs_callbacks
+def test_callback_sees_the_scores_so_far():
+    class Watch:
+        def __init__(self):
+            self.seen = []
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context):
+            if context.task_name == "batch":
+                scores = estimator.cv_results_["mean_test_score"]
+                self.seen.append((scores[-1], estimator.best_score_, estimator.best_params_))
+
+    watch = Watch()
+    fitted = make_search(n_iter=5).set_callbacks(watch).fit(X, y)
+    scores = mean_scores(fitted)
+    assert [last for last, _, _ in watch.seen] == scores.tolist()
+    assert [best for _, best, _ in watch.seen] == np.maximum.accumulate(scores).tolist()
+    assert watch.seen[-1][2] == fitted.best_params_
+
+
+def test_failed_search_holds_no_results():
+    search = make_search({"C": [1.0, -1.0], "kernel": ["rbf"]}, timeout=1e6, error_score="raise")
+    with pytest.raises(ValueError, match="C"):
+        search.fit(X, y)
+    assert not hasattr(search, "cv_results_") and not hasattr(search, "best_score_")
+
+
 def test_search_on_regression_and_tiny_imbalanced_data():
     Xr, yr = make_regression(30, 3, random_state=0)
     assert (
