@@ -13,7 +13,9 @@ from __future__ import annotations
 import contextlib
 import heapq
 import os
+import sys
 from collections.abc import Iterable, Iterator
+from copy import copy
 from pathlib import Path
 from typing import Any, cast
 
@@ -49,13 +51,21 @@ from sktransfer.archive._starter import Starter
 from sktransfer.archive._storage import (
     Storage,
     archive_directory,
+    is_default_directory,
     is_remote,
+    is_switched_off,
     read_task,
+    resolve_path,
     starter_directory,
     warn_skipped,
 )
 from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
+
+FIRST_RECORD = (
+    "sktransfer: the first search was added to your archive, {}. Later searches learn from it. "
+    "archive=None, or SKTRANSFER_ARCHIVE=none in the environment, turns this off."
+)
 
 
 class Archive:
@@ -68,7 +78,8 @@ class Archive:
     ----------
     path : str or os.PathLike, default="auto"
         The directory. "auto" is the user's own archive: the path in the environment variable
-        ``SKTRANSFER_ARCHIVE``, or a folder in the user's data directory. An address that fsspec
+        ``SKTRANSFER_ARCHIVE``, or a folder in the user's data directory. If the variable is
+        ``none``, there is no such archive. An address that fsspec
         knows is allowed as well, such as ``s3://bucket/past``
         (``pip install 'sktransfer[remote]'``).
     keep : {"sketch", "sample"}, default="sketch"
@@ -79,10 +90,14 @@ class Archive:
         How `select` treats tasks that share rows with the target's data. "exclude" excludes them,
         "allow" uses them. A number in [0, 1] is the share of common rows at which a task is
         excluded. With 0, a single common row excludes it.
-    starter : bool or None, default=None
-        Whether `select` also uses the starter archive, the tasks that ship with the package. None
-        means yes if path is "auto". They do not belong to this archive, and ``len`` does not count
-        them.
+    starter : bool, default=True
+        Whether `select` also uses the starter archive, the tasks that ship with the package. They
+        do not belong to this archive, and ``len`` does not count them.
+
+    Attributes
+    ----------
+    path : Path, str or None
+        The directory, or the address. None if the user's own archive is switched off.
 
     Notes
     -----
@@ -107,11 +122,11 @@ class Archive:
         keep: str = "sketch",
         readonly: bool = False,
         overlap: float | str = "exclude",
-        starter: bool | None = None,
+        starter: bool = True,
     ) -> None:
         if path == "":
             raise ValueError("An archive needs a path. '.' is the working directory.")
-        self.path = path
+        self._path = path
         self.keep = keep
         self.readonly = readonly
         self.overlap = overlap
@@ -119,15 +134,33 @@ class Archive:
         if is_remote(path):
             check_installed(os.fspath(path))
 
-    def _key(self) -> tuple[str, str, bool, float | str, bool | None]:
-        return os.fspath(self.path), self.keep, self.readonly, self.overlap, self.starter
+    @property
+    def path(self) -> Path | str | None:
+        return None if self.is_switched_off else resolve_path(self._path)
+
+    @property
+    def is_switched_off(self) -> bool:
+        """Whether it is the user's own archive and ``SKTRANSFER_ARCHIVE=none``."""
+        return is_switched_off(self._path)
+
+    def resolved(self) -> Archive:
+        """Return the same archive, even if the working directory or the environment changes."""
+        fixed = copy(self)
+        fixed._path = resolve_path(self._path)
+        return fixed
+
+    def _key(self) -> tuple[str, str, bool, float | str, bool]:
+        return os.fspath(self._path), self.keep, self.readonly, self.overlap, self.starter
 
     def __repr__(self) -> str:
-        path, keep, readonly, overlap, starter = self._key()
+        _, keep, readonly, overlap, starter = self._key()
+        path = os.fspath(self._path)
+        with contextlib.suppress(RuntimeError):  # there is no home directory
+            path = os.fspath(self.path or path)
         options = ", keep=" + repr(keep) if keep != "sketch" else ""
         options += ", readonly=True" if readonly else ""
         options += ", overlap=" + repr(overlap) if overlap != "exclude" else ""
-        options += ", starter=" + repr(starter) if starter is not None else ""
+        options += ", starter=False" if not starter else ""
         return f"Archive({path!r}{options})"
 
     def __eq__(self, other: object) -> bool:
@@ -137,18 +170,17 @@ class Archive:
         return hash(self._key())
 
     def _directory(self) -> Path:
-        return archive_directory(self.path)
+        return archive_directory(self._path)
 
     def _open(self, refresh: bool = False) -> Storage:
         """Return the storage of the records, after an update of the local copy if asked for."""
-        storage = open_storage(self.path)
+        storage = open_storage(self._path)
         if refresh:
             storage.refresh()
         return storage
 
     def _starter(self) -> Starter:
-        wanted = self.path == "auto" if self.starter is None else self.starter
-        return Starter(starter_directory() if wanted else None)
+        return Starter(starter_directory() if self.starter else None)
 
     def _check_writable(self) -> None:
         if self.readonly:
@@ -322,6 +354,7 @@ class Archive:
         written = record_to_task(loads_plain(data), f"task {task.id!r}")
         storage = self._open(refresh=True)
         there = storage.find(task.id)
+        is_first = is_default_directory(self.path) and not storage.exists("tasks")
         if there is None:
             try:
                 storage.write(task.id, data, new=True)
@@ -331,6 +364,8 @@ class Archive:
             else:
                 with contextlib.suppress(Exception):  # the index is a cache, the record is written
                     add_entry(storage.directory, written, storage.file(task.id))
+                if is_first:
+                    print(FIRST_RECORD.format(storage.directory), file=sys.stderr)
                 return task.id
         if not isinstance(there, Task) or not is_same_task(there, task):
             file = storage.file(task.id)

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from numbers import Number
 from typing import Any
@@ -16,7 +15,7 @@ from joblib import effective_n_jobs
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
-from sktransfer.archive import Archive, check_overlap, is_remote
+from sktransfer.archive import Archive, check_overlap
 from sktransfer.dataset import check_keep
 from sktransfer.exceptions import ArchiveWarning, SpaceWarning
 from sktransfer.model_selection._sklearn_compat import BaseSearchCV
@@ -180,10 +179,13 @@ def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | 
     """The archive to use. An impossible path is an error, an archive out of reach a warning."""
     if archive is None:
         return None
-    opened = _with_absolute_path(archive if isinstance(archive, Archive) else Archive(archive))
-    check_keep(opened.keep)
-    check_overlap(opened.overlap)
+    given = archive if isinstance(archive, Archive) else Archive(archive)
+    if given.is_switched_off:
+        return None
+    check_keep(given.keep)
+    check_overlap(given.overlap)
     try:
+        opened = given.resolved()
         len(opened)
     except NotADirectoryError as error:
         raise NotADirectoryError(
@@ -198,16 +200,6 @@ def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | 
         )
         return None
     return opened
-
-
-def _with_absolute_path(archive: Archive) -> Archive:
-    """The same archive, even if the working directory changes while the search runs."""
-    path = os.fspath(archive.path)
-    if path == "auto" or path.startswith("~") or is_remote(path):
-        return archive
-    fixed = copy(archive)
-    fixed.path = os.path.abspath(path)
-    return fixed
 
 
 def default_batch_size(n_workers: int, n_splits: int) -> int:

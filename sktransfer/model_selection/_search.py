@@ -94,7 +94,8 @@ class TransferSearchCV(BaseSearchCV):
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past searches are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
-        that ships with the package. None neither reads nor writes.
+        that ships with the package. A path is another archive, to which the starter archive is
+        added, too. None neither reads nor writes.
     surrogate : str or Surrogate, default="auto"
         The model that proposes configurations: "auto" (which is "task-prior"), "dist-gp",
         "copula-gp", "gp", "random", ..., or an instance. See docs/surrogates.md.

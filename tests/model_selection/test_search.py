@@ -1039,6 +1039,16 @@ def test_failed_search_holds_no_results():
     assert not hasattr(search, "cv_results_") and not hasattr(search, "best_score_")
 
 
+def test_switched_off_archive_is_neither_read_nor_written(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SKTRANSFER_ARCHIVE", "none")
+    for archive in ("auto", Archive(keep="sample")):
+        fitted = make_search(archive=archive, n_iter=3).fit(X, y)
+        assert fitted.task_id_ is None and fitted.source_tasks_ == []
+        assert fitted.suggest(X, y)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_search_on_regression_and_tiny_imbalanced_data():
     Xr, yr = make_regression(30, 3, random_state=0)
     assert (
