@@ -13,7 +13,7 @@ from sktransfer.archive import Selection
 from sktransfer.exceptions import SurrogateWarning, TransferWarning
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
-from sktransfer.model_selection._results import Candidate, proposal_columns
+from sktransfer.model_selection._results import Candidate, Influence, proposal_columns
 from sktransfer.model_selection._stopping import StoppingRule
 from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Proposal, TransferOptimizer
@@ -96,9 +96,9 @@ class Proposer:
         """Report the evaluated candidates of the last batch."""
         self._scores += [candidate.trial.score for candidate in candidates]
 
-    def similarity(self) -> tuple[np.ndarray | None, list[str] | None]:
-        """Similarity of each used past task and what it was compared by; None if unknown."""
-        return None, None
+    def influence(self) -> Influence:
+        """What the used past tasks mean to the target."""
+        return Influence()
 
     def _is_exhausted(self) -> bool:
         return False
@@ -185,15 +185,18 @@ class ModelProposer(Proposer):
                 candidate.params, trial.score, cost=trial.fit_time, metrics=metrics
             )
 
-    def similarity(self) -> tuple[np.ndarray | None, list[str] | None]:
+    def influence(self) -> Influence:
+        optimizer = self._optimizer
         try:
-            return self._optimizer.similarity(), self._optimizer.similarity_basis()
+            return Influence(
+                optimizer.data_similarity(), optimizer.similarity(), optimizer.similarity_basis()
+            )
         except Exception as error:
             warn_user(
                 f"The similarity of the past tasks is unknown: {error!r}.",
                 TransferWarning,
             )
-            return None, None
+            return Influence()
 
 
 def make_proposer(plan: SearchPlan, history: History) -> GridProposer | ModelProposer:

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from sktransfer.archive import Archive
 from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
+from sktransfer.model_selection._explain import explain_search
 from sktransfer.model_selection._history import find_history, format_resumption
 from sktransfer.model_selection._mlflow import log_search, pause_autologging
 from sktransfer.model_selection._plan import DEFAULT_N_ITER, SearchPlan, open_archive
@@ -28,6 +29,7 @@ from sktransfer.model_selection._proposers import Proposer, make_proposer
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import (
     Rows,
+    count_other_tasks,
     format_interruption,
     proposal_columns,
     source_task_rows,
@@ -127,11 +129,13 @@ class TransferSearchCV(BaseSearchCV):
         "space-filling", "random", "model", or "task" and the id of a past task), ``predicted_mean``
         and ``predicted_std`` (what the model predicted before the evaluation; NaN without a model).
     source_tasks_ : list of dict
-        Every past search that was considered: ``id``, ``created``, ``n_trials``, ``similarity`` in
-        [0, 1] or None (with the default surrogate, multiplied by the weight of the past after the
-        last trial), ``basis`` (what it was compared by), ``n_used`` (how many candidates are
-        settings of this task; proposals of the model count for none) and ``excluded`` (why it was
-        not used, or None).
+        Every past search of the same estimator, most similar first and excluded ones last:
+        ``id``, ``created``, ``n_trials``, ``similarity`` of the data in [0, 1] or None, ``weight``
+        (what it still counts after the last trial), ``basis`` (what it was compared by),
+        ``n_used`` (how many candidates are settings of this task; proposals of the model count for
+        none) and ``excluded`` (why it was not used, or None).
+    n_other_tasks_ : int
+        Number of past searches of other estimators.
     surrogate_ : Surrogate or None
         The fitted model; None if the whole grid was evaluated.
     space_ : Space
@@ -276,10 +280,10 @@ class TransferSearchCV(BaseSearchCV):
         """Set what `TransferSearchCV` has besides scikit-learn's attributes."""
         plan, recorder, proposer = session.plan, session.recorder, session.proposer
         assert plan is not None and recorder is not None and proposer is not None
-        similarity, basis = proposer.similarity()
-        origins = self.cv_results_["origin"]
+        selection, origins = proposer.selection, self.cv_results_["origin"]
         self.space_, self.surrogate_ = plan.space, proposer.surrogate
-        self.source_tasks_ = source_task_rows(proposer.selection, similarity, basis, origins)
+        self.source_tasks_ = source_task_rows(selection, proposer.influence(), origins)
+        self.n_other_tasks_ = count_other_tasks(selection)
         self.task_id_ = recorder.finish(is_complete=is_complete, is_interrupted=not is_complete)
         self._own_task = None if self.task_id_ else recorder.to_task(is_complete=is_complete)
 
@@ -342,6 +346,30 @@ class TransferSearchCV(BaseSearchCV):
             random_state=self.random_state,
             extra_tasks=() if self._own_task is None else (self._own_task,),
         )
+
+    def explain(self) -> str:
+        """Say in five lines what was learned from the past and where the candidates came from.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> from sktransfer import TransferSearchCV
+        >>> search = TransferSearchCV(SVC(), {"C": [0.1, 1, 10]}, archive=None)
+        >>> print(search.fit(*load_iris(return_X_y=True)).explain())
+        Past searches: 0 used, 0 of other estimators.
+        Most similar: none.
+        First candidates: 1. grid, 2. grid, 3. grid.
+        All 3 candidates: 3 grid.
+        Best: candidate 3, grid.
+        """
+        check_is_fitted(self)
+        best_index = getattr(self, "best_index_", None)
+        return explain_search(self.cv_results_, best_index, self.source_tasks_, self.n_other_tasks_)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -19,7 +19,7 @@ import numpy as np
 from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.optimizer._acquisition import AcquisitionModel
 from sktransfer.optimizer._maximize import fill_space, redraw
-from sktransfer.optimizer._past_tasks import encode_tasks
+from sktransfer.optimizer._past_tasks import encode_tasks, find_owner
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
 from sktransfer.optimizer._suggestions import (
@@ -223,6 +223,8 @@ class TransferOptimizer:
         model = self._acquisition_model(target, hints, batch)
         params, origin = self._first_setting(members, target, hints)
         if params is None and model is not None:
+            params, origin = self._past_choice(members, hints, model, rng)
+        if params is None and model is not None:
             params, origin = self._improve(members, target, hints, model, rng), "model"
         if params is None:
             params, origin = self._explore(members, hints, rng)
@@ -257,6 +259,31 @@ class TransferOptimizer:
                 return params, f"task {source}"
         return None, ""
 
+    def _past_choice(
+        self,
+        members: Pool | None,
+        hints: SearchHints,
+        model: AcquisitionModel,
+        rng: np.random.Generator,
+    ) -> tuple[dict[str, Any] | None, str]:
+        """The best new one of the settings that the first trial is restricted to, and its origin.
+
+        The origin is the past task that has this setting as such, within the bounds of the space.
+        """
+        settings = hints.restrict_to
+        if members is not None or model.best is not None or settings is None or not len(settings):
+            return None, ""
+        choices = self.space.snap(np.clip(settings, 0, 1))
+        ranked = model.rank(choices, rng)
+        configurations = self.space.decode(choices[ranked])
+        params = self._first_new(configurations)
+        if params is None:
+            return None, ""
+        chosen = int(ranked[configurations.index(params)])
+        is_unchanged = np.allclose(choices[chosen], settings[chosen], rtol=0, atol=1e-9)
+        owner = find_owner(self.surrogate, settings[chosen]) if is_unchanged else None
+        return params, "model" if owner is None else f"task {owner}"
+
     def _improve(
         self,
         members: Pool | None,
@@ -275,10 +302,6 @@ class TransferOptimizer:
                 return members.params[chosen]
             moved = redraw(self.space, members.codes[[chosen]], probability, rng)[0]
             return members.nearest(moved, among=untried)
-        if model.best is None and hints.restrict_to is not None and len(hints.restrict_to):
-            choices = self.space.snap(np.clip(hints.restrict_to, 0, 1))
-            if params := self._first_new(self.space.decode(choices[model.rank(choices, rng)])):
-                return params
         order = np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")
         candidates = model.candidates(self.space, target.theta[order[:N_NEAR]], rng)
         if probability:
@@ -349,8 +372,16 @@ class TransferOptimizer:
 
     @numeric_context()
     def similarity(self) -> np.ndarray | None:
-        """Similarity of each past task to the target, in [0, 1]; None if it is not defined."""
+        """Similarity of each past task to the target, in [0, 1]; None if it is not defined.
+
+        It includes what the trials of the target say about the past tasks.
+        """
         return self.surrogate.similarity(self._target()) if self.is_fitted else None
+
+    @numeric_context()
+    def data_similarity(self) -> np.ndarray | None:
+        """The same before the first trial: how similar the data are, whatever was observed."""
+        return self._restart(self.profile, self.surrogate).similarity()
 
     @numeric_context()
     def similarity_basis(self) -> list[str] | None:

@@ -21,7 +21,7 @@ from sktransfer.dataset import DatasetProfile
 from sktransfer.optimizer._trials import clip_codes, trial_metrics, trial_scores
 from sktransfer.space import Space
 from sktransfer.space._projection import encode_past_task
-from sktransfer.surrogates import EncodedTask
+from sktransfer.surrogates import EncodedTask, Surrogate
 from sktransfer.task import Task
 from sktransfer.utils._scores import clip_low_outliers, standardize
 
@@ -68,6 +68,20 @@ def encode_tasks(space: Space, tasks: Sequence[Task], names: Sequence[str]) -> l
     # Single trials have no spread: take a tenth of their level.
     scale = float(np.exp(np.median(logs))) if logs else 0.1 * abs(shift) or 1.0
     return [task if own == unit else _rescale(task, shift, scale) for task, own in scored]
+
+
+def find_owner(surrogate: Surrogate, code: np.ndarray) -> str | None:
+    """Id of the past task that has a setting, (d,), and did best with it; None if none has.
+
+    Surrogates that keep the past trials have them in one table, ``past_``.
+    """
+    past = getattr(surrogate, "past_", None)
+    if past is None:
+        return None
+    rows = np.flatnonzero((past.theta == code).all(axis=1))
+    if not len(rows):
+        return None
+    return str(past.ids[past.owner[rows[np.argmax(past.z[rows])]]])
 
 
 def _encode(space: Space, task: Task) -> EncodedTask:

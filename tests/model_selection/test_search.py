@@ -666,7 +666,8 @@ def test_past_search_of_another_estimator_is_excluded(tmp_path):
         {"max_depth": randint(1, 5)}, estimator=DecisionTreeClassifier(), archive=tmp_path, n_iter=4
     ).fit(X, y)
     fitted = make_search(archive=tmp_path).fit(*load_wine(return_X_y=True))
-    assert "another estimator" in fitted.source_tasks_[0]["excluded"]
+    assert fitted.source_tasks_ == []
+    assert fitted.n_other_tasks_ == 1
 
 
 def test_pipeline_learns_from_search_of_its_bare_estimator(tmp_path):
