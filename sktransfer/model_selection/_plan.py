@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sktransfer.archive import Archive, check_overlap
 from sktransfer.dataset import check_keep
 from sktransfer.exceptions import ArchiveWarning, SpaceWarning
+from sktransfer.model_selection._initial import parse_initial
 from sktransfer.model_selection._sklearn_compat import BaseSearchCV
 from sktransfer.model_selection._stopping import StoppingRule, can_limit_fits
 from sktransfer.model_selection._suggest_space import suggest_space
@@ -26,6 +27,7 @@ from sktransfer.space._other_libraries import translate_space
 from sktransfer.surrogates import Surrogate, check_surrogate, make_surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
 from sktransfer.utils._user_warnings import warn_user
+from sktransfer.utils._values import params_identity
 
 DEFAULT_N_ITER = 25
 MIN_WORKER_USE = 0.8  # share of the workers' time that a batch must keep busy
@@ -39,8 +41,11 @@ class SearchPlan:
     ----------
     estimator : estimator object
     space : Space
+    initial : list of dict
+        The user's configurations, which are evaluated first.
     grid : list of dict or None
         All configurations, if they fit into the budget and are evaluated as GridSearchCV would.
+        Those of `initial` come first.
     n_iter : int
         Configurations to evaluate.
     n_splits, n_workers : int
@@ -67,6 +72,7 @@ class SearchPlan:
 
     estimator: Estimator
     space: Space
+    initial: list[dict[str, Any]]
     grid: list[dict[str, Any]] | None
     n_iter: int
     n_splits: int
@@ -96,8 +102,13 @@ class SearchPlan:
         if search.fit_timeout is not None and not can_limit_fits():
             raise ValueError("fit_timeout needs signal.setitimer, which this platform lacks.")
         check_surrogate(search.surrogate)
-        grid = space.grid() if space.size is not None and space.size <= search.n_iter else None
-        _mention_size(space.size, search.n_iter, search.verbose > 0)
+        initial = parse_initial(search.initial, space, search.estimator)
+        if len(initial) > search.n_iter:
+            raise ValueError(
+                f"initial has {len(initial)} configurations, more than n_iter={search.n_iter}."
+            )
+        grid = _whole_grid(space, initial, search.n_iter)
+        _mention_size(space.size if grid is None else len(grid), search.n_iter, search.verbose > 0)
         model = make_surrogate(search.surrogate) if grid is None else None
         if model is not None:
             model.check_params()
@@ -105,6 +116,7 @@ class SearchPlan:
         return cls(
             estimator=search.estimator,
             space=space,
+            initial=initial,
             grid=grid,
             n_iter=search.n_iter if grid is None else len(grid),
             n_splits=n_splits,
@@ -133,6 +145,17 @@ class SearchPlan:
     @property
     def uses_past_tasks(self) -> bool:
         return self.model is not None and self.model.uses_past_tasks
+
+
+def _whole_grid(
+    space: Space, initial: list[dict[str, Any]], n_iter: int
+) -> list[dict[str, Any]] | None:
+    """All configurations of the space, those of the user first, if they fit into the budget."""
+    if space.size is None or space.size > n_iter:
+        return None
+    known = {params_identity(params) for params in initial}
+    others = [params for params in space.grid() if params_identity(params) not in known]
+    return initial + others if len(initial) + len(others) <= n_iter else None
 
 
 def _mention_size(size: int | None, n_iter: int, is_verbose: bool) -> None:

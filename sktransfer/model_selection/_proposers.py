@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,11 +51,21 @@ class Proposer:
         When no further batch is started.
     selection : Selection
         Past tasks that are used and excluded.
+    initial : sequence of dict
+        Configurations to propose first, in batches of their own.
     """
 
     surrogate: Surrogate | None = None
 
-    def __init__(self, n_iter: int, batch_size: int, stopping: StoppingRule, selection: Selection):
+    def __init__(
+        self,
+        n_iter: int,
+        batch_size: int,
+        stopping: StoppingRule,
+        selection: Selection,
+        initial: Sequence[dict[str, Any]] = (),
+    ):
+        self._initial = [Proposal(params, "initial") for params in initial]
         self._n_iter, self._batch_size, self._stopping = n_iter, batch_size, stopping
         self._selection = selection
         self._scores: list[float] = []
@@ -63,7 +74,8 @@ class Proposer:
 
     @property
     def n_batches(self) -> int:
-        return math.ceil(self._n_iter / self._batch_size)
+        counts = (len(self._initial), self._n_iter - len(self._initial))
+        return sum(math.ceil(n / self._batch_size) for n in counts)
 
     @property
     def is_one_batch(self) -> bool:
@@ -78,7 +90,8 @@ class Proposer:
         self.stop_reason = self._stopping.reason(self._scores) if n_done else None
         if self.stop_reason is not None:
             return None
-        batch = Batch(self._propose(min(self._batch_size, self._n_iter - n_done)))
+        n = min(self._batch_size, self._n_iter - n_done)
+        batch = Batch(self._initial[n_done : n_done + n] or self._propose(n))
         self.proposals += batch.proposals
         return batch
 
@@ -117,7 +130,7 @@ class GridProposer(Proposer):
         assert plan.grid is not None
         batch_size = len(plan.grid) if plan.stopping.is_never else history.batch_size
         super().__init__(plan.n_iter, batch_size, plan.stopping, history.selection)
-        self._grid = plan.grid
+        self._grid, self._n_initial = plan.grid, len(plan.initial)
 
     @property
     def is_one_batch(self) -> bool:
@@ -125,14 +138,19 @@ class GridProposer(Proposer):
 
     def _propose(self, n: int) -> list[Proposal]:
         start = len(self.proposals)
-        return [Proposal(params, "grid") for params in self._grid[start : start + n]]
+        return [
+            Proposal(params, "initial" if number < self._n_initial else "grid")
+            for number, params in enumerate(self._grid[start : start + n], start)
+        ]
 
 
 class ModelProposer(Proposer):
     """Proposals of a surrogate. If it fails, the search continues at random."""
 
     def __init__(self, plan: SearchPlan, history: History):
-        super().__init__(plan.n_iter, history.batch_size, plan.stopping, history.selection)
+        super().__init__(
+            plan.n_iter, history.batch_size, plan.stopping, history.selection, plan.initial
+        )
         assert plan.model is not None
         self._archive, self._is_verbose = plan.archive, plan.verbose
         self._optimizer = TransferOptimizer(
@@ -177,13 +195,17 @@ class ModelProposer(Proposer):
             print(format_transfer_summary(self._optimizer))
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
+        n_before = len(self._scores)
         super().tell(candidates)
-        for candidate in candidates:
+        for number, candidate in enumerate(candidates, n_before):
             trial = candidate.trial
             metrics = trial.metrics | {candidate.metric: trial.score}
-            self._optimizer.tell(
-                candidate.params, trial.score, cost=trial.fit_time, metrics=metrics
-            )
+            is_initial = number < len(self._initial)
+            # A setting of the user may have no place in the space: gamma="scale" on a range.
+            with contextlib.suppress(ValueError) if is_initial else contextlib.nullcontext():
+                self._optimizer.tell(
+                    candidate.params, trial.score, cost=trial.fit_time, metrics=metrics
+                )
 
     def influence(self) -> Influence:
         optimizer = self._optimizer

@@ -23,6 +23,7 @@ from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
 from sktransfer.model_selection._explain import explain_search
 from sktransfer.model_selection._history import find_history, format_resumption
+from sktransfer.model_selection._initial import Initial
 from sktransfer.model_selection._mlflow import log_search, pause_autologging
 from sktransfer.model_selection._plan import DEFAULT_N_ITER, SearchPlan, open_archive
 from sktransfer.model_selection._proposers import Proposer, make_proposer
@@ -119,15 +120,21 @@ class TransferSearchCV(BaseSearchCV):
         run. A larger `n_iter` continues further. The same search has the same data, estimator,
         space, folds, scoring, surrogate and seed. If there is only a similar one, a `ResumeWarning`
         says what differs, and the search starts from the beginning.
+    initial : "defaults", dict, list of them or None, default=None
+        Configurations to evaluate first. "defaults" is the estimator as it is. A dict may leave
+        parameters out, which then have the estimator's own values. Values may lie outside of the
+        space. `n_iter` includes these configurations.
     random_state : int, RandomState instance or None, default=None
-        Seed of the proposals.
+        Seed of the proposals. Other past searches in the archive give other proposals. For
+        proposals that never change, also pass ``Archive(path, readonly=True)`` or None.
 
     Attributes
     ----------
     cv_results_ : dict
-        As in GridSearchCV. For each candidate it also has ``origin`` (where it came from: "grid",
-        "space-filling", "random", "model", or "task" and the id of a past task), ``predicted_mean``
-        and ``predicted_std`` (what the model predicted before the evaluation; NaN without a model).
+        As in GridSearchCV. For each candidate it also has ``origin`` (where it came from:
+        "initial", "grid", "space-filling", "random", "model", or "task" and the id of a past
+        task), ``predicted_mean`` and ``predicted_std`` (what the model predicted before the
+        evaluation; NaN without a model).
     source_tasks_ : list of dict
         Every past search of the same estimator, most similar first and excluded ones last:
         ``id``, ``created``, ``n_trials``, ``similarity`` of the data in [0, 1] or None, ``weight``
@@ -182,6 +189,7 @@ class TransferSearchCV(BaseSearchCV):
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "target_score": [Real, None],
         "resume": ["boolean"],
+        "initial": [dict, list, StrOptions({"defaults"}), None],
         "random_state": ["random_state"],
     }
 
@@ -208,6 +216,7 @@ class TransferSearchCV(BaseSearchCV):
         patience: int | None = None,
         target_score: float | None = None,
         resume: bool = False,
+        initial: Initial = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         super().__init__(
@@ -231,6 +240,7 @@ class TransferSearchCV(BaseSearchCV):
         self.patience = patience
         self.target_score = target_score
         self.resume = resume
+        self.initial = initial
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)  # the estimator is not validated yet

@@ -15,8 +15,8 @@ class Proposal:
     ----------
     params : dict
     origin : str
-        Where it comes from: "grid", "space-filling", "random", "model", or "task" and the id of a
-        past task.
+        Where it comes from: "initial", "grid", "space-filling", "random", "model", or "task" and
+        the id of a past task.
     mean, std : float
         Predicted score and its standard deviation; NaN without a model.
     """

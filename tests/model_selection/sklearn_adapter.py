@@ -27,6 +27,7 @@ class _Adapter(TransferSearchCV):
     patience = None
     target_score = None
     resume = False
+    initial = None
     random_state = None
 
     def _set_attributes(self, **params):
