@@ -20,6 +20,7 @@ from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.surrogates import Surrogate, make_surrogate
 from sktransfer.utils._user_warnings import warn_user
+from sktransfer.utils._values import params_identity
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Proposer:
         When no further batch is started.
     selection : Selection
         Past tasks that are used and excluded.
-    initial : sequence of dict
+    initial : sequence of Proposal
         Configurations to propose first, in batches of their own.
     """
 
@@ -63,9 +64,9 @@ class Proposer:
         batch_size: int,
         stopping: StoppingRule,
         selection: Selection,
-        initial: Sequence[dict[str, Any]] = (),
+        initial: Sequence[Proposal] = (),
     ):
-        self._initial = [Proposal(params, "initial") for params in initial]
+        self._initial = list(initial)
         self._n_iter, self._batch_size, self._stopping = n_iter, batch_size, stopping
         self._selection = selection
         self._scores: list[float] = []
@@ -148,8 +149,13 @@ class ModelProposer(Proposer):
     """Proposals of a surrogate. If it fails, the search continues at random."""
 
     def __init__(self, plan: SearchPlan, history: History):
+        initial = _initial_proposals(plan, history)
         super().__init__(
-            plan.n_iter, history.batch_size, plan.stopping, history.selection, plan.initial
+            plan.n_iter + len(history.reused),  # the budget is that of new evaluations
+            history.batch_size,
+            plan.stopping,
+            history.selection,
+            initial,
         )
         assert plan.model is not None
         self._archive, self._is_verbose = plan.archive, plan.verbose
@@ -219,6 +225,14 @@ class ModelProposer(Proposer):
                 TransferWarning,
             )
             return Influence()
+
+
+def _initial_proposals(plan: SearchPlan, history: History) -> list[Proposal]:
+    """Trials that are known from a search in another space, then the user's configurations."""
+    reused = [Proposal(each.params, each.origin) for each in history.reused]
+    known = {params_identity(proposal.params) for proposal in reused}
+    own = [Proposal(params, "initial") for params in plan.initial]
+    return reused + [each for each in own if params_identity(each.params) not in known]
 
 
 def make_proposer(plan: SearchPlan, history: History) -> GridProposer | ModelProposer:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sktransfer.archive import Journal, library_versions
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning
-from sktransfer.model_selection._history import History, resumed_ids
+from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._results import Candidate, PlainRows, rows_to_plain
 from sktransfer.model_selection._resume_key import past_task_facts
@@ -120,7 +120,8 @@ class Recorder:
             "seed": history.seed,
             "batch_size": history.batch_size,
             "past": past,
-            "continues": resumed_ids(history.resumed),
+            "continues": list(history.continues),
+            "reused": list(dict.fromkeys(each.task_id for each in history.reused)),
         }
         if not n_trials:
             return facts

@@ -35,6 +35,7 @@ from sktransfer.model_selection._results import (
     proposal_columns,
     source_task_rows,
 )
+from sktransfer.model_selection._reuse import format_reuse
 from sktransfer.model_selection._sklearn_compat import (
     BaseSearchCV,
     FixedFolds,
@@ -48,6 +49,7 @@ from sktransfer.model_selection._sklearn_compat import (
 from sktransfer.model_selection._suggest import suggest_for
 from sktransfer.optimizer import Suggestion
 from sktransfer.space import Estimator, Space, SpaceLike
+from sktransfer.space._membership import find_edges
 from sktransfer.surrogates import Surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
 
@@ -118,8 +120,10 @@ class TransferSearchCV(BaseSearchCV):
         Whether to continue an earlier run of the same search, whether it was killed or ran to its
         end. What it evaluated is not evaluated again, and the result is that of an uninterrupted
         run. A larger `n_iter` continues further. The same search has the same data, estimator,
-        space, folds, scoring, surrogate and seed. If there is only a similar one, a `ResumeWarning`
-        says what differs, and the search starts from the beginning.
+        space, folds, scoring, surrogate and seed. If only the space differs, because you widened
+        it, the earlier trials in the new space count as observed and `n_iter` further ones are
+        evaluated. If there is only a similar search, a `ResumeWarning` says what differs, and the
+        search starts from the beginning.
     initial : "defaults", dict, list of them or None, default=None
         Configurations to evaluate first. "defaults" is the estimator as it is. A dict may leave
         parameters out, which then have the estimator's own values. Values may lie outside of the
@@ -271,6 +275,7 @@ class TransferSearchCV(BaseSearchCV):
         try:
             super().fit(X, y, **params)
             self._set_attributes(session, is_complete=True)
+            self._advise()
         except Exception:
             if session.results:
                 self._forget_results()
@@ -296,6 +301,15 @@ class TransferSearchCV(BaseSearchCV):
         self.n_other_tasks_ = count_other_tasks(selection)
         self.task_id_ = recorder.finish(is_complete=is_complete, is_interrupted=not is_complete)
         self._own_task = None if self.task_id_ else recorder.to_task(is_complete=is_complete)
+
+    def _advise(self) -> None:
+        """Print whether the best setting is at an edge of the space."""
+        edges = find_edges(self.space_, getattr(self, "best_params_", {}))
+        if self.verbose > 0 and edges:
+            print(
+                f"The best setting is at an edge of the space: {'; '.join(edges)}. To look beyond, "
+                "widen the range and run again with resume=True. Known trials are not repeated."
+            )
 
     def _keep_interrupted(self, session: _Session, error: BaseException) -> None:
         """Set the results so far, without a refit, and add to the error how to continue."""
@@ -398,6 +412,8 @@ class TransferSearchCV(BaseSearchCV):
         history = find_history(plan, session.X, session.y, session.params, folds)
         if plan.verbose and history.resumed is not None:
             print(format_resumption(history, plan.n_iter))
+        if plan.verbose and history.reused:
+            print(format_reuse(history.reused))
         session.proposer = proposer = make_proposer(plan, history)
         session.recorder = recorder = Recorder(plan, history)
         session.evaluator = evaluator = Evaluator.install(

@@ -38,7 +38,7 @@ def translate_space(space: object) -> Any:
 def translate_entry(name: object, values: Any) -> Any:
     """Replace one entry of a space, if it is of another library.
 
-    >>> translate_entry("C", (1e-3, 1e3, "log-uniform")).support()
+    >>> translate_entry("C", (1e-3, 1e3, "log-uniform")).args
     (0.001, 1000.0)
     >>> translate_entry("C", [0.1, 1.0, 10.0])
     [0.1, 1.0, 10.0]
