@@ -12,14 +12,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.optimizer._acquisition import AcquisitionModel
+from sktransfer.optimizer._arguments import (
+    RandomState,
+    as_seed,
+    check_count,
+    check_direction,
+    check_tasks,
+)
 from sktransfer.optimizer._maximize import fill_space, redraw
-from sktransfer.optimizer._past_tasks import encode_tasks, find_owner
+from sktransfer.optimizer._past_tasks import choose_past_setting, encode_tasks
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
 from sktransfer.optimizer._suggestions import (
@@ -46,8 +55,6 @@ MAX_ENUMERATED = 3000  # a finite space up to this size is ranked as a whole at 
 MAX_LISTED = 10**6  # up to this size, the untried members of a finite space can be listed
 N_NEAR = 5  # best trials that the acquisition is searched around
 
-RandomState = int | np.random.RandomState | np.random.Generator | None
-
 
 class TransferOptimizer:
     """Propose configurations one by one or in batches, given past tasks and a surrogate.
@@ -57,15 +64,20 @@ class TransferOptimizer:
     space : dict, list of dict or Space
         What to search; see `Space.parse`.
     tasks : sequence of Task
-        Past tasks to learn from.
+        Past tasks to learn from: ``list(Archive())``, results of `to_task` of other optimizers, or
+        of `Task.from_trials`. Their parameters have the names of the space.
     profile : DatasetProfile, dict or None
-        What is known of the target's data.
+        What is known of the target's data: ``sktransfer.profile(X, y)``. Without it, and without
+        profiles of the past tasks, tasks are compared by their trials only.
     surrogate : str or Surrogate
         A name, such as ``"auto"``, ``"dist-gp"`` or ``"gp"`` (see docs/surrogates.md), or an
         instance.
     metric : str or sequence of str
         The name of the score, or all names it may have in archives. Past tasks that recorded this
         metric are ranked by it.
+    direction : {"maximize", "minimize"}
+        Whether scores are to be maximized or minimized. Records hold scores that are to be
+        maximized, so that `to_task` changes the sign and the name: ``loss`` becomes ``neg_loss``.
     random_state : int, numpy RandomState or None
         The same seed and the same scores give the same proposals.
 
@@ -76,8 +88,14 @@ class TransferOptimizer:
     >>> for _ in range(8):
     ...     [params] = optimizer.ask()
     ...     optimizer.tell(params, score=-abs(params["C"] - 1))
-    >>> optimizer.to_task().best.score > -0.9
-    True
+    >>> optimizer.best_score > -0.9, list(optimizer.best_params)
+    (True, ['C'])
+
+    The trials become a past task of the next optimizer:
+
+    >>> past = optimizer.to_task()
+    >>> TransferOptimizer({"C": loguniform(1e-3, 1e3)}, tasks=[past])
+    TransferOptimizer(Space(C; infinite), 1 past task, 0 trials)
     """
 
     def __init__(
@@ -88,6 +106,7 @@ class TransferOptimizer:
         profile: DatasetProfile | Mapping[str, Any] | None = None,
         surrogate: str | Surrogate = "auto",
         metric: str | Sequence[str] = "score",
+        direction: str = "maximize",
         random_state: RandomState = None,
     ):
         self.space = Space.parse(space)
@@ -96,9 +115,11 @@ class TransferOptimizer:
         )
         self.surrogate = make_surrogate(surrogate)
         self.is_fitted = False  # whether the surrogate is fitted to the past tasks
-        self.tasks = tuple(tasks)
-        self.metric = (metric,) if isinstance(metric, str) else tuple(metric)
-        self._seed = _as_seed(random_state)
+        self.tasks = check_tasks(tasks, self.space)
+        self.direction, self._sign = direction, check_direction(direction)
+        names = (metric,) if isinstance(metric, str) else tuple(metric)
+        self.metric = names if self._sign > 0 else tuple(f"neg_{name}" for name in names)
+        self._seed = as_seed(random_state)
         self._forget_trials()
 
     def _forget_trials(self) -> None:
@@ -107,8 +128,15 @@ class TransferOptimizer:
         self._seen: set[frozenset] = set()
         self._pending: Pending = {}
         self._trials: list[Trial] = []
+        self._told: list[dict[str, Any]] = []  # their configurations, as the user passed them
         self._codes: list[np.ndarray] = []
         self._pool: Pool | None = None
+
+    def __repr__(self) -> str:
+        counts = {"past task": len(self.tasks), "trial": len(self._trials)}
+        parts = [f"{n} {what}{'' if n == 1 else 's'}" for what, n in counts.items()]
+        best = [] if self.best_score is None else [f"best {self.best_score:.6g}"]
+        return f"TransferOptimizer({', '.join([repr(self.space), *parts, *best])})"
 
     @numeric_context()
     def fit_surrogate(self, warm_from: Surrogate | None = None) -> None:
@@ -144,7 +172,7 @@ class TransferOptimizer:
     @numeric_context()
     def propose(self, n: int = 1, pool: Sequence[Params] | Pool | None = None) -> list[Proposal]:
         """As `ask`, with the origin of each configuration and its predicted score."""
-        n = _check_count(n)
+        n = check_count(n)
         if not self.is_fitted:
             self.fit_surrogate()
         members = self._members(pool)
@@ -189,7 +217,7 @@ class TransferOptimizer:
         >>> found.params, found.note
         ({'C': 1.0}, 'no similar past task: the defaults')
         """
-        n = _check_count(n)
+        n = check_count(n)
         if not self.is_fitted:
             self.fit_surrogate()
         data = self.profile if X is None else profile(X, y, keep="sample")
@@ -197,8 +225,10 @@ class TransferOptimizer:
         sources = find_sources([task.id for task in self.tasks], restarted.similarity())
         found = restarted.propose(n) if sources and self.surrogate.uses_past_tasks else []
         if any(proposal.is_from_past for proposal in found):
+            restarted._sign = 1  # the best first are those with the highest scores
             predictions = restarted.predict([proposal.params for proposal in found])
-            return suggest_from_past(found, predictions, sources)
+            suggestions = suggest_from_past(found, predictions, sources)
+            return [replace(each, mean=self._sign * each.mean) for each in suggestions]
         fallback = self._restart(data, make_surrogate("gp"))  # fills the space
         return suggest_defaults(defaults, fallback.ask(n), n)
 
@@ -222,8 +252,11 @@ class TransferOptimizer:
         hints = self.surrogate.hints(target)
         model = self._acquisition_model(target, hints, batch)
         params, origin = self._first_setting(members, target, hints)
-        if params is None and model is not None:
-            params, origin = self._past_choice(members, hints, model, rng)
+        if params is None and model is not None and model.best is None and members is None:
+            settings, rank = hints.restrict_to, partial(model.rank, rng=rng)
+            params, origin = choose_past_setting(
+                self.space, self.surrogate, settings, rank, self._seen
+            )
         if params is None and model is not None:
             params, origin = self._improve(members, target, hints, model, rng), "model"
         if params is None:
@@ -258,31 +291,6 @@ class TransferOptimizer:
             if params is not None and params_identity(params) not in self._seen:
                 return params, f"task {source}"
         return None, ""
-
-    def _past_choice(
-        self,
-        members: Pool | None,
-        hints: SearchHints,
-        model: AcquisitionModel,
-        rng: np.random.Generator,
-    ) -> tuple[dict[str, Any] | None, str]:
-        """The best new one of the settings that the first trial is restricted to, and its origin.
-
-        The origin is the past task that has this setting as such, within the bounds of the space.
-        """
-        settings = hints.restrict_to
-        if members is not None or model.best is not None or settings is None or not len(settings):
-            return None, ""
-        choices = self.space.snap(np.clip(settings, 0, 1))
-        ranked = model.rank(choices, rng)
-        configurations = self.space.decode(choices[ranked])
-        params = self._first_new(configurations)
-        if params is None:
-            return None, ""
-        chosen = int(ranked[configurations.index(params)])
-        is_unchanged = np.allclose(choices[chosen], settings[chosen], rtol=0, atol=1e-9)
-        owner = find_owner(self.surrogate, settings[chosen]) if is_unchanged else None
-        return params, "model" if owner is None else f"task {owner}"
 
     def _improve(
         self,
@@ -349,7 +357,8 @@ class TransferOptimizer:
         ----------
         params : dict
         score : float
-            To be maximized. NaN or infinite means that the configuration failed.
+            To be maximized, or minimized if `direction` says so. NaN or infinite means that the
+            configuration failed.
         cost : float or None
             Seconds it took.
         metrics : dict or None
@@ -357,12 +366,30 @@ class TransferOptimizer:
         """
         params = {name: to_python(value) for name, value in params.items()}
         seconds = math.nan if cost is None else float(cost)
-        trial = Trial.make(params, score, fit_time=seconds, metrics=dict(metrics or {}))
+        signed = score if score is None else self._sign * score
+        trial = Trial.make(params, signed, fit_time=seconds, metrics=dict(metrics or {}))
         code = encode_observed(self.space, params)
         self._seen |= {params_identity(params), *equivalent_keys(self.space, code)}
         self._pending = still_pending(self.space, self._pending, observed=code)
         self._codes.append(code)
+        self._told.append(params)
         self._trials.append(trial)
+
+    @property
+    def best_params(self) -> dict[str, Any] | None:
+        """The observed configuration with the best score; None if there is no success yet."""
+        return None if self._best_number is None else dict(self._told[self._best_number])
+
+    @property
+    def best_score(self) -> float | None:
+        """The best observed score; None if there is no success yet."""
+        number = self._best_number
+        return None if number is None else self._sign * self._trials[number].score
+
+    @property
+    def _best_number(self) -> int | None:
+        scores = trial_scores(self._trials)
+        return int(np.nanargmax(scores)) if np.isfinite(scores).any() else None
 
     def to_task(self) -> Task:
         """The record of the trials observed so far."""
@@ -400,7 +427,10 @@ class TransferOptimizer:
         return [self._predict(model, params) for params in configurations]
 
     def _predict(self, model: AcquisitionModel | None, params: Params) -> tuple[float, float]:
-        return (math.nan, math.nan) if model is None else model.predict(self.space.encode([params]))
+        if model is None:
+            return math.nan, math.nan
+        mean, std = model.predict(self.space.encode([params]))
+        return self._sign * mean, std
 
     def _target(self) -> EncodedTask:
         codes = np.array(self._codes).reshape(len(self._trials), self.space.n_columns)
@@ -430,21 +460,3 @@ class TransferOptimizer:
         posterior, hints = self.surrogate.posterior(target), self.surrogate.hints(target)
         avoid = [*self.space.encode([each.params for each in batch])]
         return None if posterior is None else AcquisitionModel(posterior, target, hints, avoid)
-
-
-def _as_seed(random_state: RandomState) -> int:
-    if random_state is None:
-        return int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
-    if isinstance(random_state, (int, np.integer)):
-        if random_state < 0:
-            raise ValueError(f"random_state={random_state!r} must not be negative.")
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    return int(random_state.randint(2**31 - 1))
-
-
-def _check_count(n: int) -> int:
-    if not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"n={n!r} must be an integer of at least 1.")
-    return int(n)
