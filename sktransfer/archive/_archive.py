@@ -11,11 +11,13 @@ archive at an address (``s3://...``) works on a local copy (see `_remote`).
 from __future__ import annotations
 
 import contextlib
+import errno
 import heapq
 import os
 import sys
 from collections.abc import Iterable, Iterator
 from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,6 +31,7 @@ from sktransfer.archive._importers import (
     FittedSearch,
     Table,
     is_table,
+    read_csv,
     task_from_search,
     task_from_table,
 )
@@ -373,23 +376,32 @@ class Archive:
         return task.id
 
     def add(
-        self, search: FittedSearch | Table, X: object = None, y: object = None, **table: Any
+        self,
+        search: FittedSearch | Table | str | os.PathLike[str],
+        X: object = None,
+        y: object = None,
+        *,
+        name: str = "",
+        **table: Any,
     ) -> str:
         """Append the results of a fitted search, such as GridSearchCV, or a table of trials.
 
         Parameters
         ----------
-        search : fitted search or table
+        search : fitted search, table or path
             GridSearchCV, RandomizedSearchCV, their halving versions, or any object with
             ``cv_results_``, ``estimator`` and one of ``param_grid``, ``param_distributions``,
             ``space``. Of a halving search, only the candidates with the most resources are used.
             A table is a DataFrame, a dict of columns or a list of dicts. It has one row per trial,
             with the parameters, a ``score`` to be maximized and, if known, ``std`` and
             ``fit_time``. ``DataFrame(search.cv_results_)`` is a table as well, with all of its
-            metrics. Pass ``metric`` to say which one ``mean_test_score`` is.
+            metrics. Pass ``metric`` to say which one ``mean_test_score`` is. A path is that of a
+            CSV file.
         X, y
             The data that the search was fitted to. They are optional for a table, but without
             them the rows are unknown.
+        name : str
+            What you call the search. It is shown wherever its id is.
         **table
             For a table only: ``estimator``, without which its parameters have no canonical names;
             ``space``, by default the values that occur; ``score``, the column of the score;
@@ -418,13 +430,15 @@ class Archive:
         3
         """
         self._check_writable()
+        if isinstance(search, str | os.PathLike):
+            search = read_csv(search)
         if is_table(search):
             task = task_from_table(search, X, y, keep=self.keep, **table)
         elif table:
             raise TypeError(f"{', '.join(table)}: these parameters are for tables only.")
         else:
             task = task_from_search(cast(FittedSearch, search), X, y, keep=self.keep)
-        return self.append(task)
+        return self.append(replace(task, name=name))
 
     def remove(self, task: Task | str) -> None:
         """Delete a record, or the journal of a killed search. A running search is not touched.
@@ -529,24 +543,27 @@ class Archive:
         fingerprints: bool = True,
         names: bool = True,
         times: bool = True,
+        overwrite: bool = False,
     ) -> int:
         """Write all records to one file, which can be shared.
 
         Parameters
         ----------
         file : str or os.PathLike
-            The ZIP file. An existing file is replaced.
+            The ZIP file.
         samples : bool, default=False
             Whether to include samples of the data, if there are any.
         fingerprints : bool, default=True
             Whether to include the hashes of rows. Without them, it is unknown which rows a record
             saw, and it is used only with ``overlap="allow"``.
         names : bool, default=True
-            Whether to include the names that you chose: pipeline steps, functions, scorers. The
-            names of classes and parameters are always included.
+            Whether to include the names that you chose: searches, pipeline steps, functions,
+            scorers. The names of classes and parameters are always included.
         times : bool, default=True
             Whether to include the date of a record and the times of its fits. Without, it gets
             another id.
+        overwrite : bool, default=False
+            Whether to replace an existing file.
 
         Returns
         -------
@@ -565,6 +582,10 @@ class Archive:
         storage = self._open(refresh=True)
         if not storage.exists():
             raise FileNotFoundError(2, "There is no archive to export", str(storage.directory))
+        if not overwrite and os.path.isfile(os.path.expanduser(file)):
+            raise FileExistsError(
+                errno.EEXIST, "The file exists. Pass overwrite=True to replace it", os.fspath(file)
+            )
         return export_tasks(
             self, file, samples=samples, fingerprints=fingerprints, names=names, times=times
         )

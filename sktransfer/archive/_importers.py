@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import math
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
@@ -31,6 +34,7 @@ _OTHER_COLUMNS = {
 }
 _MISSING_TYPES = ("NAType", "NaTType", "MaskedConstant")
 _MISSING = object()
+_WORDS = {"": _MISSING, "True": True, "False": False, "None": None}
 
 
 class FittedSearch(Protocol):
@@ -158,6 +162,34 @@ def is_table(thing: object) -> TypeGuard[Table]:
     (True, True, False)
     """
     return hasattr(thing, "columns") or isinstance(thing, (Mapping, list))
+
+
+def read_csv(path: str | os.PathLike[str]) -> dict[str, list]:
+    """Read the columns of a CSV file. Cells that are numbers, booleans or None become values.
+
+    An empty cell is missing. Everything else is text.
+    """
+    with open(os.path.expanduser(path), newline="", encoding="utf-8-sig") as file:
+        names, *rows = list(csv.reader(file)) or [[]]
+    if any(len(row) != len(names) for row in rows):
+        raise ValueError(f"The rows of {os.fspath(path)} have different lengths.")
+    return {
+        name: [_parse_cell(row[number]) for row in rows if row] for number, name in enumerate(names)
+    }
+
+
+def _parse_cell(text: str) -> Any:
+    """The value that a text stands for.
+
+    >>> [_parse_cell(text) for text in ("5", "0.1", "1e-3", "True", "None", "rbf")]
+    [5, 0.1, 0.001, True, None, 'rbf']
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def task_from_table(

@@ -55,7 +55,8 @@ def _describe_similar(used: Sequence[Mapping[str, Any]]) -> str:
     if not compared:
         return "Most similar: none."
     named = (
-        f"{row['id']} (similarity {row['similarity']:.2f}, weight now {row['weight']:.2f})"
+        f"{row.get('name') or row['id']} (similarity {row['similarity']:.2f}, "
+        f"weight now {row['weight']:.2f})"
         for row in compared[:N_NAMED]
     )
     return f"Most similar: {', '.join(named)}."

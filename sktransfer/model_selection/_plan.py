@@ -68,6 +68,8 @@ class SearchPlan:
         Seed of the proposals; None for a grid.
     fixed_seed : int or None
         The seed if the user fixed it; None if ``random_state=None``.
+    name : str
+        Name of the record.
     """
 
     estimator: Estimator
@@ -92,6 +94,7 @@ class SearchPlan:
     verbose: bool
     seed: int | None
     fixed_seed: int | None
+    name: str = ""
 
     @classmethod
     def from_search(cls, search: BaseSearchCV, n_splits: int) -> SearchPlan:
@@ -140,6 +143,7 @@ class SearchPlan:
             verbose=search.verbose > 0,
             seed=seed,
             fixed_seed=_fixed_seed(search.random_state, seed),
+            name=search.name or "",
         )
 
     @property

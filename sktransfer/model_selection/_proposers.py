@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -184,7 +184,9 @@ class ModelProposer(Proposer):
         try:
             if not self._optimizer.is_fitted:
                 self._fit_surrogate()
-            return self._optimizer.propose(n)
+            labels = {f"task {task.id}": f"task {task.label}" for task in self._optimizer.tasks}
+            found = self._optimizer.propose(n)
+            return [replace(each, origin=labels.get(each.origin, each.origin)) for each in found]
         except Exception as error:
             warn_user(
                 f"The surrogate {self._optimizer.surrogate!r} failed ({error!r}). "
@@ -253,4 +255,4 @@ def format_transfer_summary(optimizer: TransferOptimizer) -> str:
         is_excluded = text.startswith("excluded: ")
         reason = text.removeprefix("excluded: ") if is_excluded else "nothing is similar"
         return f"None of {len(tasks)} past searches is used ({reason}). Starting without transfer."
-    return f"Learning from {len(used)} past searches, most from {tasks[used[0]].id}."
+    return f"Learning from {len(used)} past searches, most from {tasks[used[0]].label}."

@@ -35,7 +35,7 @@ class Recorder:
 
     def __init__(self, plan: SearchPlan, history: History):
         self._archive, self._space, self._history = plan.archive, plan.space, history
-        self._uses_past_tasks = plan.uses_past_tasks
+        self._uses_past_tasks, self._name = plan.uses_past_tasks, plan.name
         self.trials: list[Trial] = []
         self.metric = "score"
         self._plain_rows: list[PlainRows] = []
@@ -108,6 +108,7 @@ class Recorder:
             complete=is_complete,
             id=self._history.task_id,
             created=self._history.created,
+            name=self._name,
             resume=None if archive is None else self._resume_facts(len(trials)),
         )
 

@@ -231,7 +231,7 @@ def source_task_rows(
             values = getattr(influence, name)
             row[name] = None if values is None else float(values[number])
         row["basis"] = None if influence.basis is None else influence.basis[number]
-        row["n_used"] = list(origins).count(f"task {task.id}")
+        row["n_used"] = list(origins).count(f"task {task.label}")
         rows.append(row)
     rows.sort(key=lambda row: (-(row["similarity"] or 0), -(row["weight"] or 0)))
     return rows + [
@@ -253,6 +253,7 @@ def _is_other_estimator(reason: str) -> bool:
 def _source_task_row(task: Task, excluded: str | None) -> dict[str, Any]:
     return {
         "id": task.id,
+        "name": task.name,
         "created": task.created,
         "n_trials": task.n_trials,
         "similarity": None,

@@ -128,6 +128,9 @@ class TransferSearchCV(BaseSearchCV):
         Configurations to evaluate first. "defaults" is the estimator as it is. A dict may leave
         parameters out, which then have the estimator's own values. Values may lie outside of the
         space. `n_iter` includes these configurations.
+    name : str or None, default=None
+        What you call the search, such as "churn 2026-11". It is shown in the archive, in
+        ``source_tasks_`` and ``origin`` of later searches, and in suggestions.
     random_state : int, RandomState instance or None, default=None
         Seed of the proposals. Other past searches in the archive give other proposals. For
         proposals that never change, also pass ``Archive(path, readonly=True)`` or None.
@@ -141,10 +144,10 @@ class TransferSearchCV(BaseSearchCV):
         evaluation; NaN without a model).
     source_tasks_ : list of dict
         Every past search of the same estimator, most similar first and excluded ones last:
-        ``id``, ``created``, ``n_trials``, ``similarity`` of the data in [0, 1] or None, ``weight``
-        (what it still counts after the last trial), ``basis`` (what it was compared by),
-        ``n_used`` (how many candidates are settings of this task; proposals of the model count for
-        none) and ``excluded`` (why it was not used, or None).
+        ``id``, ``name``, ``created``, ``n_trials``, ``similarity`` of the data in [0, 1] or None,
+        ``weight`` (what it still counts after the last trial), ``basis`` (what it was compared
+        by), ``n_used`` (how many candidates are settings of this task; proposals of the model
+        count for none) and ``excluded`` (why it was not used, or None).
     n_other_tasks_ : int
         Number of past searches of other estimators.
     surrogate_ : Surrogate or None
@@ -194,6 +197,7 @@ class TransferSearchCV(BaseSearchCV):
         "target_score": [Real, None],
         "resume": ["boolean"],
         "initial": [dict, list, StrOptions({"defaults"}), None],
+        "name": [str, None],
         "random_state": ["random_state"],
     }
 
@@ -221,6 +225,7 @@ class TransferSearchCV(BaseSearchCV):
         target_score: float | None = None,
         resume: bool = False,
         initial: Initial = None,
+        name: str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         super().__init__(
@@ -245,6 +250,7 @@ class TransferSearchCV(BaseSearchCV):
         self.target_score = target_score
         self.resume = resume
         self.initial = initial
+        self.name = name
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)  # the estimator is not validated yet

@@ -223,12 +223,16 @@ class TransferOptimizer:
         data = self.profile if X is None else profile(X, y, keep="sample")
         n, restarted = min(n, self.space.size or n), self._restart(data, self.surrogate)
         sources = find_sources([task.id for task in self.tasks], restarted.similarity())
+        names = {task.id: task.name for task in self.tasks}
         found = restarted.propose(n) if sources and self.surrogate.uses_past_tasks else []
         if any(proposal.is_from_past for proposal in found):
             restarted._sign = 1  # the best first are those with the highest scores
             predictions = restarted.predict([proposal.params for proposal in found])
             suggestions = suggest_from_past(found, predictions, sources)
-            return [replace(each, mean=self._sign * each.mean) for each in suggestions]
+            labels = tuple(names[id] for id, _ in suggestions[0].sources)
+            return [
+                replace(each, mean=self._sign * each.mean, names=labels) for each in suggestions
+            ]
         fallback = self._restart(data, make_surrogate("gp"))  # fills the space
         return suggest_defaults(defaults, fallback.ask(n), n)
 
@@ -391,9 +395,10 @@ class TransferOptimizer:
         scores = trial_scores(self._trials)
         return int(np.nanargmax(scores)) if np.isfinite(scores).any() else None
 
-    def to_task(self) -> Task:
-        """The record of the trials observed so far."""
-        return Task.from_trials(self.space, self._trials, self.profile, metrics=self.metric[:1])
+    def to_task(self, name: str = "") -> Task:
+        """The record of the trials observed so far, for the next optimizer or an archive."""
+        metrics = self.metric[:1]
+        return Task.from_trials(self.space, self._trials, self.profile, metrics=metrics, name=name)
 
     # -- what the surrogate sees ---------------------------------------------------------------
 

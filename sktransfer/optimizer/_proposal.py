@@ -46,6 +46,8 @@ class Suggestion:
         Ids of the past tasks it is based on and their similarity, most similar first.
     note : str
         What it is based on, in words.
+    names : tuple of str
+        Names of the `sources`; empty texts where they have none.
     """
 
     params: dict[str, Any]
@@ -53,3 +55,4 @@ class Suggestion:
     std: float
     sources: tuple[tuple[str, float], ...]
     note: str
+    names: tuple[str, ...] = ()

@@ -28,6 +28,7 @@ class _Adapter(TransferSearchCV):
     target_score = None
     resume = False
     initial = None
+    name = None
     random_state = None
 
     def _set_attributes(self, **params):
