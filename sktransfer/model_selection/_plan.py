@@ -99,7 +99,8 @@ class SearchPlan:
     @classmethod
     def from_search(cls, search: BaseSearchCV, n_splits: int) -> SearchPlan:
         """Read and validate the parameters of a `TransferSearchCV`."""
-        space = parse_space(search.space, search.estimator)
+        archive = open_archive(search.archive)
+        space = parse_space(search.space, search.estimator, archive)
         if search.resume and search.archive is None:
             raise ValueError("resume=True needs an archive to resume from, but archive=None.")
         if search.fit_timeout is not None and not can_limit_fits():
@@ -131,7 +132,7 @@ class SearchPlan:
                 search.target_score,
             ),
             fit_timeout=search.fit_timeout,
-            archive=open_archive(search.archive),
+            archive=archive,
             surrogate=search.surrogate,
             model=model,
             metrics=tuned_metric(search.estimator, search.scoring, search.refit),
@@ -184,10 +185,13 @@ def _fixed_seed(random_state: int | np.random.RandomState | None, seed: int | No
     return seed
 
 
-def parse_space(space: SpaceLike | str, estimator: Estimator) -> Space:
+def parse_space(
+    space: SpaceLike | str, estimator: Estimator, archive: Archive | None = None
+) -> Space:
     """The user's space. scikit-learn validates a grid, so that the errors are its own."""
     # "auto" is the only text that a search accepts.
-    given = suggest_space(estimator) if isinstance(space, str) else translate_space(space)
+    is_auto = isinstance(space, str)
+    given = suggest_space(estimator, archive=archive) if is_auto else translate_space(space)
     branches = given if isinstance(given, list) else [given]
     entries = [
         entry for branch in branches if isinstance(branch, dict) for entry in branch.values()

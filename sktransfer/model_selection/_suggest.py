@@ -103,7 +103,7 @@ def suggest_for(
     extra_tasks: Sequence[Task] = (),
 ) -> list[Suggestion]:
     """As `suggest`, with an opened archive, and with tasks that may not be in it."""
-    parsed = parse_space(space, estimator)
+    parsed = parse_space(space, estimator, archive)
     with pause_autologging():
         data = profile(X, y, keep="sample", enclosing=enclosing_data())  # nothing of it is written
     if archive is None:
