@@ -1,4 +1,4 @@
-"""``python -m sktransfer archive ...``: maintain an archive from the command line.
+"""``sktransfer archive ...``: maintain an archive from the command line.
 
 Exit codes:
 
@@ -10,6 +10,7 @@ Exit codes:
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import math
 import os
@@ -18,10 +19,13 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from sktransfer import __version__
 from sktransfer.archive import Archive, ImportReport, is_remote
 from sktransfer.exceptions import ArchiveWarning
+from sktransfer.task import Task
 
 EXIT_SUCCESS, EXIT_PROBLEMS, EXIT_USAGE_ERROR = 0, 1, 2
 PRUNE_RULES = ("older_than", "keep_newest", "max_records")
@@ -54,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always")
             warnings.showwarning = _print_warning
             archive = Archive(options.archive)
-            if options.run not in (_merge, _import) and options.archive != "auto":
+            if options.run not in (_merge, _import, _add, _path) and options.archive != "auto":
                 _warn_if_missing(options.archive)
             output = options.run(archive, options)
         lines = output.lines
@@ -107,9 +111,8 @@ def _make_parser() -> argparse.ArgumentParser:
         help="directory or URL of the archive; default: the user's own archive",
     )
     common.add_argument("--json", action="store_true", help="print the result as one line of JSON")
-    parser = argparse.ArgumentParser(
-        prog="python -m sktransfer", description="Maintain an archive."
-    )
+    parser = argparse.ArgumentParser(prog="sktransfer", description="Maintain an archive.")
+    parser.add_argument("--version", action="version", version=f"sktransfer {__version__}")
     nouns = parser.add_subparsers(required=True, metavar="archive")
     commands = nouns.add_parser("archive", help="the archive of past searches").add_subparsers(
         required=True, metavar="command"
@@ -122,14 +125,34 @@ def _make_parser() -> argparse.ArgumentParser:
             command.add_argument(argument, metavar=argument.upper(), help=text)
         return command
 
-    add("ls", _ls, "list the records")
+    _add_record_commands(add)
+    _add_archive_commands(add)
+    return parser
+
+
+def _add_record_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
+    ls = add("ls", _ls, "list the records")
+    ls.add_argument("--name", metavar="TEXT", help="only searches with this text in their name")
+    ls.add_argument("--estimator", metavar="TEXT", help="only estimators with this in their name")
+    add("path", _path, "print the directory or URL of the archive")
+    rm = add("rm", _rm, "remove records")
+    rm.add_argument("ids", metavar="ID", nargs="+", help="id of a record")
+    new = add("add", _add, "add a table of trials", file="a CSV file: parameters and a score")
+    new.add_argument("--estimator", metavar="CLASS", help="such as sklearn.svm.SVC")
+    new.add_argument("--score", metavar="COLUMN", help="column of the score, to be maximized")
+    new.add_argument("--metric", metavar="NAME", help="name of the score")
+    new.add_argument("--name", metavar="TEXT", default="", help="what you call the search")
     add("show", _show, "show one record", id="id of the record")
+
+
+def _add_archive_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     verify = add("verify", _verify, "read every file and list the problems")
     verify.add_argument(
         "--repair", action="store_true", help="move bad files to the folder 'damaged'"
     )
     add("merge", _merge, "add the records of another archive", src="its directory or URL")
     export = add("export", _export, "write all records to one file", file="a new ZIP file")
+    export.add_argument("--overwrite", action="store_true", help="replace an existing file")
     export.add_argument("--samples", action="store_true", help="include samples of the data")
     for part in EXPORT_PARTS[1:]:
         export.add_argument(
@@ -146,7 +169,6 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     prune.add_argument("--max-records", type=int, metavar="N", help="keep the N newest in total")
     prune.add_argument("--dry-run", action="store_true", help="list the records, but keep them")
-    return parser
 
 
 # -- commands ---------------------------------------------------------------------------------
@@ -154,21 +176,64 @@ def _make_parser() -> argparse.ArgumentParser:
 
 def _ls(archive: Archive, options: argparse.Namespace) -> Output:
     rows = [
-        {
-            "id": task.id,
-            "created": task.created,
-            "estimator": ", ".join(task.space["predictors"]) or None,
-            "n_trials": task.n_trials,
-            "best": None if task.best is None else task.best.score,
-        }
-        for task in archive
+        row
+        for row in map(_summarize, archive)
+        if (options.name or "").lower() in row["name"].lower()
+        and (options.estimator or "").lower() in (row["estimator"] or "").lower()
     ]
     lines = [
-        f"{row['id']}  {row['created']}  {row['estimator'] or '-'}  {row['n_trials']} trials  "
+        f"{row['id']}  {row['name'] or '-'}  {row['estimator'] or '-'}  {_format_size(row)}  "
+        f"{row['metric']}  {row['n_trials']} trials  "
         + ("none succeeded" if row["best"] is None else f"best {row['best']:.6g}")
+        + ("" if row["complete"] else "  interrupted")
         for row in rows
     ]
-    return Output(rows, lines or ["The archive is empty."])
+    is_filtered = options.name is not None or options.estimator is not None
+    nothing = "No record matches." if is_filtered else "The archive is empty."
+    return Output(rows, lines or [nothing])
+
+
+def _summarize(task: Task) -> dict[str, Any]:
+    data = task.profile or {}
+    return {
+        "id": task.id,
+        "name": task.name,
+        "created": task.created,
+        "estimator": ", ".join(task.space["predictors"]) or None,
+        "n_rows": data.get("n_rows"),
+        "n_features": data.get("n_features"),
+        "metric": task.metrics[0],
+        "n_trials": task.n_trials,
+        "best": None if task.best is None else task.best.score,
+        "complete": task.complete,
+    }
+
+
+def _format_size(row: dict[str, Any]) -> str:
+    sizes = ("?" if row[name] is None else str(row[name]) for name in ("n_rows", "n_features"))
+    return " × ".join(sizes)
+
+
+def _path(archive: Archive, options: argparse.Namespace) -> Output:
+    return Output(str(archive.path), [str(archive.path)])
+
+
+def _rm(archive: Archive, options: argparse.Namespace) -> Output:
+    for id in options.ids:
+        archive.remove(id)
+    return Output({"removed": options.ids}, [f"{len(options.ids)} removed"])
+
+
+def _add(archive: Archive, options: argparse.Namespace) -> Output:
+    table = {"score": options.score, "metric": options.metric}
+    if options.estimator is not None:
+        module, _, name = options.estimator.rpartition(".")
+        try:
+            table["estimator"] = getattr(importlib.import_module(module), name)()
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ValueError(f"There is no estimator {options.estimator!r} ({error}).") from None
+    id = archive.add(Path(options.file), name=options.name, **table)
+    return Output({"id": id}, [id])
 
 
 def _show(archive: Archive, options: argparse.Namespace) -> Output:
@@ -176,6 +241,7 @@ def _show(archive: Archive, options: argparse.Namespace) -> Output:
     best = None if task.best is None else asdict(task.best)
     shown: dict[str, Any] = {
         "id": task.id,
+        "name": task.name or None,
         "created": task.created,
         "format": task.format,
         "complete": task.complete,
@@ -218,7 +284,7 @@ def _import_output(report: ImportReport) -> Output:
 
 def _export(archive: Archive, options: argparse.Namespace) -> Output:
     parts = {part: getattr(options, part) for part in EXPORT_PARTS}
-    n_records = archive.export(options.file, **parts)
+    n_records = archive.export(options.file, **parts, overwrite=options.overwrite)
     data = {"records": n_records, "file": options.file}
     return Output(data, [f"{n_records} records in {options.file}"])
 

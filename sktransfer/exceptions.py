@@ -14,6 +14,7 @@ __all__ = [
     "RecordError",
     "ResumeWarning",
     "SktransferWarning",
+    "SpaceWarning",
     "SurrogateWarning",
     "TransferWarning",
 ]
@@ -29,6 +30,10 @@ class ArchiveWarning(SktransferWarning):
 
 class ResumeWarning(SktransferWarning):
     """``resume=True`` found no search to continue, or cannot continue it exactly."""
+
+
+class SpaceWarning(SktransferWarning):
+    """The search space is valid, but probably not what was meant."""
 
 
 class TransferWarning(SktransferWarning):

@@ -116,6 +116,8 @@ class Task:
         See `TASK_FORMAT`.
     resume : dict or None
         What ``resume=True`` needs: digests that identify the search, and the results of each fold.
+    name : str
+        What the user calls the search; empty if it has no name.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class Task:
     complete: bool = True
     format: int = TASK_FORMAT
     resume: dict[str, Any] | None = None
+    name: str = ""
 
     def __post_init__(self) -> None:
         id, created = new_task_id()
@@ -187,6 +190,15 @@ class Task:
             metrics=tuple(metrics),
             **others,
         )
+
+    @property
+    def label(self) -> str:
+        """The id, and the name if there is one.
+
+        >>> Task.from_trials({"C": [1]}, [], id="a", name="churn 2026-11").label
+        'a (churn 2026-11)'
+        """
+        return f"{self.id} ({self.name})" if self.name else self.id
 
     @property
     def n_trials(self) -> int:

@@ -45,7 +45,7 @@ ARROWS = {
         "model_selection optimizer surrogates encoders archive task space dataset utils",
         "numpy scipy sklearn",
     ),
-    "_cli": ("model_selection archive", ""),
+    "_cli": ("model_selection archive task", ""),
     "__init__": (EVERYTHING, ""),
     "__main__": ("_cli", ""),
 }

@@ -8,8 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sklearn.datasets import load_iris
+from sklearn.svm import SVC
 
+import sktransfer
 from sktransfer import _cli as cli
+from sktransfer import profile
 from sktransfer.archive import Archive
 from sktransfer.task import Task
 
@@ -66,10 +70,15 @@ def test_ls_prints_records_as_json(run):
     assert code == 0
     assert json.loads(out)[0] == {
         "id": "one",
+        "name": "",
         "created": "2025-01-02T03:04:05+00:00",
         "estimator": None,
+        "n_rows": None,
+        "n_features": None,
+        "metric": "score",
         "n_trials": 2,
         "best": 0.875,
+        "complete": True,
     }
 
 
@@ -116,7 +125,8 @@ def test_export_passes_options_to_archive(run, monkeypatch, tmp_path):
     options = {}
     monkeypatch.setattr(Archive, "export", lambda self, file, **parts: options.update(parts) or 0)
     run("export", tmp_path / "a.zip", "--samples", "--no-times")
-    assert options == {"samples": True, "fingerprints": True, "names": True, "times": False}
+    parts = {"samples": True, "fingerprints": True, "names": True, "times": False}
+    assert options == parts | {"overwrite": False}
 
 
 def test_stats_counts_records_trials_and_formats(run):
@@ -166,9 +176,7 @@ def test_missing_archive_is_warned_of_and_not_created(run, tmp_path):
 
 def test_control_characters_of_records_are_escaped(run, tmp_path):
     task = Task.from_trials({"C": [1]}, [({"C": 1}, 0.9)], id="a")
-    Archive(tmp_path).append(
-        replace(task, created="\x1b[2J2020\nfake  2020  SVC  3 trials  best 1")
-    )
+    Archive(tmp_path).append(replace(task, name="\x1b[2J2020\nfake  2020  SVC  3 trials  best 1"))
     code, out, _ = run("ls", on=tmp_path)
     assert code == 0 and "\x1b" not in out and out.count("\n") == 1
     assert "\\x1b[2J2020\\nfake" in out
@@ -194,3 +202,100 @@ def test_characters_outside_terminal_encoding_are_escaped(archive):
 def test_prune_accepts_age_before_first_date(run):
     code, out, _ = run("prune", "--older-than", "999999")
     assert code == 0 and "Traceback" not in out
+
+
+# -- names, filters, and records one by one --------------------------------------------------------
+
+
+@pytest.fixture
+def named(archive):
+    """An archive with one more search, which has a name, data and an estimator."""
+    X, y = load_iris(return_X_y=True)
+    trials = [({"C": 1.0}, 0.875), ({"C": 10.0}, 0.5)]
+    task = Task.from_trials(
+        {"C": [1.0, 10.0]},
+        trials,
+        profile(X, y),
+        estimator=SVC(),
+        id="three",
+        name="churn 2026-11",
+        metrics=("accuracy",),
+        complete=False,
+    )
+    archive.append(task)
+    return archive
+
+
+def test_ls_shows_name_size_metric_and_interruption(named, run):
+    _, out, _ = run("ls")
+    lines = dict(line.split("  ", 1) for line in out.splitlines())
+    assert lines["one"] == "-  -  ? × ?  score  2 trials  best 0.875"
+    expected = "churn 2026-11  SVC  150 × 4  accuracy  2 trials  best 0.875  interrupted"
+    assert lines["three"] == expected
+    rows = json.loads(run("ls", "--json")[1])
+    assert [row["name"] for row in rows] == ["", "churn 2026-11", ""]
+    assert [row["complete"] for row in rows] == [True, False, True]
+
+
+@pytest.mark.parametrize("filter", [["--name", "CHURN"], ["--estimator", "svc"]])
+def test_ls_filters(named, run, filter):
+    code, out, _ = run("ls", *filter)
+    assert code == 0 and [line.split()[0] for line in out.splitlines()] == ["three"]
+    assert run("ls", filter[0], "nothing")[1] == "No record matches.\n"
+
+
+def test_show_has_the_name(named, run):
+    assert "name        churn 2026-11\n" in run("show", "three")[1]
+
+
+def test_rm_removes_records(archive, run):
+    assert run("rm", "one", "two") == (0, "2 removed\n", "")
+    assert len(archive) == 0
+    code, _, err = run("rm", "one")
+    assert code == 2 and err.startswith("error: There is no task 'one'")
+
+
+def test_path_is_the_directory(archive, run, capsys):
+    assert run("path") == (0, f"{archive.path}\n", "")
+    assert cli.main(["archive", "path"]) == 0
+    assert capsys.readouterr().out == f"{Archive().path}\n"
+
+
+def test_add_reads_a_csv_file(archive, run, tmp_path):
+    file = tmp_path / "trials.csv"
+    file.write_text("C,kernel,auc\n1,rbf,0.9\n0.1,poly,\n")
+    options = ["--estimator", "sklearn.svm.SVC", "--score", "auc", "--name", "by hand"]
+    code, out, _ = run("add", file, *options, "--metric", "roc_auc")
+    assert code == 0
+    task = archive[out.strip()]
+    assert task.name == "by hand" and task.metrics == ("roc_auc",)
+    assert [trial.params for trial in task.trials] == [
+        {"C": 1, "kernel": "rbf"},
+        {"C": 0.1, "kernel": "poly"},
+    ]
+    assert [trial.status for trial in task.trials] == ["ok", "failed"]
+    assert task.space["canonical"] == {"C": "SVC.C", "kernel": "SVC.kernel"}
+    code, _, err = run("add", file, "--estimator", "sklearn.svm.Nothing", "--score", "auc")
+    assert code == 2 and err.startswith("error: There is no estimator 'sklearn.svm.Nothing'")
+
+
+def test_export_replaces_a_file_only_if_told(archive, run, tmp_path):
+    file = tmp_path / "a.zip"
+    file.write_text("mine")
+    code, _, err = run("export", file)
+    assert code == 2 and "The file exists. Pass overwrite=True to replace it" in err
+    assert file.read_text() == "mine"
+    assert run("export", file, "--overwrite")[0] == 0
+    assert file.read_bytes()[:2] == b"PK"
+
+
+def test_version_is_printed(capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"sktransfer {sktransfer.__version__}\n"
+
+
+def test_console_script_is_declared():
+    text = (ROOT / "setup.cfg").read_text()
+    assert "console_scripts =\n    sktransfer = sktransfer._cli:main\n" in text

@@ -16,11 +16,18 @@ from sktransfer.exceptions import (
     RecordError,
     ResumeWarning,
     SktransferWarning,
+    SpaceWarning,
     SurrogateWarning,
     TransferWarning,
 )
 
-WARNING_CLASSES = [ArchiveWarning, ResumeWarning, TransferWarning, SurrogateWarning]
+WARNING_CLASSES = [
+    ArchiveWarning,
+    ResumeWarning,
+    SpaceWarning,
+    TransferWarning,
+    SurrogateWarning,
+]
 
 
 @pytest.mark.parametrize("category", WARNING_CLASSES)

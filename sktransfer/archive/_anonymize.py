@@ -111,6 +111,7 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
     anonymizer = _Anonymizer()
     return {
         **record,
+        "name": "",
         "space": {
             **space,
             "branches": [

@@ -11,9 +11,13 @@ archive at an address (``s3://...``) works on a local copy (see `_remote`).
 from __future__ import annotations
 
 import contextlib
+import errno
 import heapq
 import os
+import sys
 from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,6 +31,7 @@ from sktransfer.archive._importers import (
     FittedSearch,
     Table,
     is_table,
+    read_csv,
     task_from_search,
     task_from_table,
 )
@@ -49,13 +54,21 @@ from sktransfer.archive._starter import Starter
 from sktransfer.archive._storage import (
     Storage,
     archive_directory,
+    is_default_directory,
     is_remote,
+    is_switched_off,
     read_task,
+    resolve_path,
     starter_directory,
     warn_skipped,
 )
 from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
+
+FIRST_RECORD = (
+    "sktransfer: the first search was added to your archive, {}. Later searches learn from it. "
+    "archive=None, or SKTRANSFER_ARCHIVE=none in the environment, turns this off."
+)
 
 
 class Archive:
@@ -68,7 +81,8 @@ class Archive:
     ----------
     path : str or os.PathLike, default="auto"
         The directory. "auto" is the user's own archive: the path in the environment variable
-        ``SKTRANSFER_ARCHIVE``, or a folder in the user's data directory. An address that fsspec
+        ``SKTRANSFER_ARCHIVE``, or a folder in the user's data directory. If the variable is
+        ``none``, there is no such archive. An address that fsspec
         knows is allowed as well, such as ``s3://bucket/past``
         (``pip install 'sktransfer[remote]'``).
     keep : {"sketch", "sample"}, default="sketch"
@@ -79,10 +93,14 @@ class Archive:
         How `select` treats tasks that share rows with the target's data. "exclude" excludes them,
         "allow" uses them. A number in [0, 1] is the share of common rows at which a task is
         excluded. With 0, a single common row excludes it.
-    starter : bool or None, default=None
-        Whether `select` also uses the starter archive, the tasks that ship with the package. None
-        means yes if path is "auto". They do not belong to this archive, and ``len`` does not count
-        them.
+    starter : bool, default=True
+        Whether `select` also uses the starter archive, the tasks that ship with the package. They
+        do not belong to this archive, and ``len`` does not count them.
+
+    Attributes
+    ----------
+    path : Path, str or None
+        The directory, or the address. None if the user's own archive is switched off.
 
     Notes
     -----
@@ -107,11 +125,11 @@ class Archive:
         keep: str = "sketch",
         readonly: bool = False,
         overlap: float | str = "exclude",
-        starter: bool | None = None,
+        starter: bool = True,
     ) -> None:
         if path == "":
             raise ValueError("An archive needs a path. '.' is the working directory.")
-        self.path = path
+        self._path = path
         self.keep = keep
         self.readonly = readonly
         self.overlap = overlap
@@ -119,15 +137,33 @@ class Archive:
         if is_remote(path):
             check_installed(os.fspath(path))
 
-    def _key(self) -> tuple[str, str, bool, float | str, bool | None]:
-        return os.fspath(self.path), self.keep, self.readonly, self.overlap, self.starter
+    @property
+    def path(self) -> Path | str | None:
+        return None if self.is_switched_off else resolve_path(self._path)
+
+    @property
+    def is_switched_off(self) -> bool:
+        """Whether it is the user's own archive and ``SKTRANSFER_ARCHIVE=none``."""
+        return is_switched_off(self._path)
+
+    def resolved(self) -> Archive:
+        """Return the same archive, even if the working directory or the environment changes."""
+        fixed = copy(self)
+        fixed._path = resolve_path(self._path)
+        return fixed
+
+    def _key(self) -> tuple[str, str, bool, float | str, bool]:
+        return os.fspath(self._path), self.keep, self.readonly, self.overlap, self.starter
 
     def __repr__(self) -> str:
-        path, keep, readonly, overlap, starter = self._key()
+        _, keep, readonly, overlap, starter = self._key()
+        path = os.fspath(self._path)
+        with contextlib.suppress(RuntimeError):  # there is no home directory
+            path = os.fspath(self.path or path)
         options = ", keep=" + repr(keep) if keep != "sketch" else ""
         options += ", readonly=True" if readonly else ""
         options += ", overlap=" + repr(overlap) if overlap != "exclude" else ""
-        options += ", starter=" + repr(starter) if starter is not None else ""
+        options += ", starter=False" if not starter else ""
         return f"Archive({path!r}{options})"
 
     def __eq__(self, other: object) -> bool:
@@ -137,18 +173,17 @@ class Archive:
         return hash(self._key())
 
     def _directory(self) -> Path:
-        return archive_directory(self.path)
+        return archive_directory(self._path)
 
     def _open(self, refresh: bool = False) -> Storage:
         """Return the storage of the records, after an update of the local copy if asked for."""
-        storage = open_storage(self.path)
+        storage = open_storage(self._path)
         if refresh:
             storage.refresh()
         return storage
 
     def _starter(self) -> Starter:
-        wanted = self.path == "auto" if self.starter is None else self.starter
-        return Starter(starter_directory() if wanted else None)
+        return Starter(starter_directory() if self.starter else None)
 
     def _check_writable(self) -> None:
         if self.readonly:
@@ -322,6 +357,7 @@ class Archive:
         written = record_to_task(loads_plain(data), f"task {task.id!r}")
         storage = self._open(refresh=True)
         there = storage.find(task.id)
+        is_first = is_default_directory(self.path) and not storage.exists("tasks")
         if there is None:
             try:
                 storage.write(task.id, data, new=True)
@@ -331,6 +367,8 @@ class Archive:
             else:
                 with contextlib.suppress(Exception):  # the index is a cache, the record is written
                     add_entry(storage.directory, written, storage.file(task.id))
+                if is_first:
+                    print(FIRST_RECORD.format(storage.directory), file=sys.stderr)
                 return task.id
         if not isinstance(there, Task) or not is_same_task(there, task):
             file = storage.file(task.id)
@@ -338,23 +376,32 @@ class Archive:
         return task.id
 
     def add(
-        self, search: FittedSearch | Table, X: object = None, y: object = None, **table: Any
+        self,
+        search: FittedSearch | Table | str | os.PathLike[str],
+        X: object = None,
+        y: object = None,
+        *,
+        name: str = "",
+        **table: Any,
     ) -> str:
         """Append the results of a fitted search, such as GridSearchCV, or a table of trials.
 
         Parameters
         ----------
-        search : fitted search or table
+        search : fitted search, table or path
             GridSearchCV, RandomizedSearchCV, their halving versions, or any object with
             ``cv_results_``, ``estimator`` and one of ``param_grid``, ``param_distributions``,
             ``space``. Of a halving search, only the candidates with the most resources are used.
             A table is a DataFrame, a dict of columns or a list of dicts. It has one row per trial,
             with the parameters, a ``score`` to be maximized and, if known, ``std`` and
             ``fit_time``. ``DataFrame(search.cv_results_)`` is a table as well, with all of its
-            metrics. Pass ``metric`` to say which one ``mean_test_score`` is.
+            metrics. Pass ``metric`` to say which one ``mean_test_score`` is. A path is that of a
+            CSV file.
         X, y
             The data that the search was fitted to. They are optional for a table, but without
             them the rows are unknown.
+        name : str
+            What you call the search. It is shown wherever its id is.
         **table
             For a table only: ``estimator``, without which its parameters have no canonical names;
             ``space``, by default the values that occur; ``score``, the column of the score;
@@ -383,13 +430,15 @@ class Archive:
         3
         """
         self._check_writable()
+        if isinstance(search, str | os.PathLike):
+            search = read_csv(search)
         if is_table(search):
             task = task_from_table(search, X, y, keep=self.keep, **table)
         elif table:
             raise TypeError(f"{', '.join(table)}: these parameters are for tables only.")
         else:
             task = task_from_search(cast(FittedSearch, search), X, y, keep=self.keep)
-        return self.append(task)
+        return self.append(replace(task, name=name))
 
     def remove(self, task: Task | str) -> None:
         """Delete a record, or the journal of a killed search. A running search is not touched.
@@ -494,24 +543,27 @@ class Archive:
         fingerprints: bool = True,
         names: bool = True,
         times: bool = True,
+        overwrite: bool = False,
     ) -> int:
         """Write all records to one file, which can be shared.
 
         Parameters
         ----------
         file : str or os.PathLike
-            The ZIP file. An existing file is replaced.
+            The ZIP file.
         samples : bool, default=False
             Whether to include samples of the data, if there are any.
         fingerprints : bool, default=True
             Whether to include the hashes of rows. Without them, it is unknown which rows a record
             saw, and it is used only with ``overlap="allow"``.
         names : bool, default=True
-            Whether to include the names that you chose: pipeline steps, functions, scorers. The
-            names of classes and parameters are always included.
+            Whether to include the names that you chose: searches, pipeline steps, functions,
+            scorers. The names of classes and parameters are always included.
         times : bool, default=True
             Whether to include the date of a record and the times of its fits. Without, it gets
             another id.
+        overwrite : bool, default=False
+            Whether to replace an existing file.
 
         Returns
         -------
@@ -530,6 +582,10 @@ class Archive:
         storage = self._open(refresh=True)
         if not storage.exists():
             raise FileNotFoundError(2, "There is no archive to export", str(storage.directory))
+        if not overwrite and os.path.isfile(os.path.expanduser(file)):
+            raise FileExistsError(
+                errno.EEXIST, "The file exists. Pass overwrite=True to replace it", os.fspath(file)
+            )
         return export_tasks(
             self, file, samples=samples, fingerprints=fingerprints, names=names, times=times
         )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import io
 import os
-import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -33,6 +32,7 @@ from sktransfer.archive._storage import (
 )
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
+from sktransfer.utils._user_warnings import warn_user
 
 MAX_RECORDS = 40_000
 MAX_RATIO = 100
@@ -124,7 +124,7 @@ def export_tasks(
                 )
             except (TypeError, ValueError) as error:  # a journal made by hand
                 message = f"The task {task.id} was not exported: {error}"
-                warnings.warn(message, ArchiveWarning, stacklevel=3)
+                warn_user(message, ArchiveWarning)
                 continue
             # The member has no date, which would show when it was exported.
             member = zipfile.ZipInfo(f"{_FOLDER}{record['id']}{SUFFIX}")
@@ -197,7 +197,7 @@ def _add_records(storage: Storage, records: Iterable[_Record], source_name: str)
     if refused:
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
         message = f"Some records of {source_name} were refused: {refused[0]}{more}."
-        warnings.warn(message, ArchiveWarning, stacklevel=4)
+        warn_user(message, ArchiveWarning)
     return ImportReport(tuple(added), tuple(known), tuple(refused))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import math
-import warnings
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
@@ -17,6 +19,7 @@ from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 from sktransfer.task import Task, Trial
 from sktransfer.utils._metric_names import recorded_metrics, recorded_name
+from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import identity, to_python
 
 _SPACE_ATTRIBUTES = ("space", "param_distributions", "param_grid")
@@ -31,6 +34,7 @@ _OTHER_COLUMNS = {
 }
 _MISSING_TYPES = ("NAType", "NaTType", "MaskedConstant")
 _MISSING = object()
+_WORDS = {"": _MISSING, "True": True, "False": False, "None": None}
 
 
 class FittedSearch(Protocol):
@@ -65,11 +69,10 @@ def task_from_search(
             f"This {type(search).__name__} is not fitted yet. Call fit before adding it."
         )
     if X is None:
-        warnings.warn(
+        warn_user(
             "Without X, the rows that this search used are unknown, so later searches will exclude "
             "its record. Pass the X and y that it was fitted to.",
             ArchiveWarning,
-            stacklevel=3,
         )
     keys, scoring = _score_keys(search), getattr(search, "scoring", None)
     tuned = keys[0].removeprefix(_MEAN)
@@ -159,6 +162,34 @@ def is_table(thing: object) -> TypeGuard[Table]:
     (True, True, False)
     """
     return hasattr(thing, "columns") or isinstance(thing, (Mapping, list))
+
+
+def read_csv(path: str | os.PathLike[str]) -> dict[str, list]:
+    """Read the columns of a CSV file. Cells that are numbers, booleans or None become values.
+
+    An empty cell is missing. Everything else is text.
+    """
+    with open(os.path.expanduser(path), newline="", encoding="utf-8-sig") as file:
+        names, *rows = list(csv.reader(file)) or [[]]
+    if any(len(row) != len(names) for row in rows):
+        raise ValueError(f"The rows of {os.fspath(path)} have different lengths.")
+    return {
+        name: [_parse_cell(row[number]) for row in rows if row] for number, name in enumerate(names)
+    }
+
+
+def _parse_cell(text: str) -> Any:
+    """The value that a text stands for.
+
+    >>> [_parse_cell(text) for text in ("5", "0.1", "1e-3", "True", "None", "rbf")]
+    [5, 0.1, 0.001, True, None, 'rbf']
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
 
 
 def task_from_table(

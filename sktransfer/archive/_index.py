@@ -57,6 +57,7 @@ _COLUMNS = (
     "n_ok",
     "has_profile",
     "continues",
+    "name",
     "row_hashes",
 )
 
@@ -186,6 +187,7 @@ def _make_entry(
         n_ok=sum(trial.status == "ok" for trial in task.trials),
         has_profile=task.profile is not None,
         continues=" ".join(filter(is_id, task.continues)),
+        name=task.name,
     )
 
 
@@ -261,8 +263,9 @@ def _from_plain(plain: Any) -> dict[str, IndexEntry]:
     for name in ("size", "mtime_ns", "common", "format", "n_trials", "n_ok"):
         if set(map(type, columns[name])) - {int} or min(columns[name], default=0) < 0:
             raise ValueError("not the index of an archive")
-    if set(map(type, columns["continues"])) | set(map(type, columns["row_hashes"])) != {str}:
-        raise ValueError("not the index of an archive")
+    for name in ("continues", "name", "row_hashes"):
+        if set(map(type, columns[name])) != {str}:
+            raise ValueError("not the index of an archive")
     columns["common"] = [parts[number] for number in columns["common"]]
     flags = set(map(type, columns["complete"])) | set(map(type, columns["has_profile"]))
     if not all(map(is_id, ids)) or flags - {bool}:

@@ -40,6 +40,7 @@ class IndexEntry:
     n_ok: int
     has_profile: bool
     continues: str  # ids, separated by blanks
+    name: str
     row_hashes: str = ""  # see `encode_hashes`; empty until the record has been read for them
     is_changed: bool = False  # whether row_hashes were added since the index was read
 
@@ -73,6 +74,7 @@ class LazyTask(Task):
             created=entry.created,
             complete=entry.complete,
             format=entry.format,
+            name=entry.name,
         )
         if not entry.has_profile:
             task.__dict__["profile"] = None

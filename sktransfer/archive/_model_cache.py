@@ -19,7 +19,6 @@ import math
 import os
 import re
 import time
-import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -33,6 +32,7 @@ from numpy.lib import format as npy
 from sktransfer.archive import _storage
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.utils._hashing import hash_bytes
+from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import Plain, describe
 
 MODEL_FORMAT = 1
@@ -203,11 +203,10 @@ class ModelCache:
             _storage.write_file(file, data)
             self._prune(file)
         except OSError as error:
-            warnings.warn(
+            warn_user(
                 f"A trained model was not cached in {self.directory} ({error.strerror or error}). "
                 "It will have to be trained again.",
                 ArchiveWarning,
-                stacklevel=2,
             )
 
     def _file(self, settings: Mapping[str, Any], tasks: frozenset[str]) -> Path:

@@ -88,6 +88,8 @@ def task_to_record(task: Task) -> dict[str, Plain]:
     record = {
         field.name: _plain(getattr(task, field.name), field.name, 1) for field in fields(task)
     }
+    if not task.name:
+        del record["name"]
     return {**record, "profile": pack_numbers(record["profile"])}
 
 
@@ -247,6 +249,7 @@ def _task(record: dict) -> Task:
         complete=_typed(record, "complete", bool),
         format=record["format"],
         resume=resume if type(resume := record.get("resume")) is dict else None,
+        name=name if type(name := record.get("name")) is str else "",
     )
 
 

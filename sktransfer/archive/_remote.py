@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import warnings
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ import numpy as np
 from sktransfer.archive import _storage
 from sktransfer.archive._plain_pickle import MAX_BYTES
 from sktransfer.exceptions import ArchiveWarning
+from sktransfer.utils._user_warnings import warn_user
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -86,18 +86,17 @@ class RemoteStorage(_storage.Storage):
         try:
             missing = self._update()
         except Exception as error:  # each kind of file system has errors of its own
-            warnings.warn(
+            warn_user(
                 f"The archive {self.address} is out of reach ({type(error).__name__}: {error}). "
                 "The local copy of it is used.",
                 ArchiveWarning,
-                stacklevel=3,
             )
             return
         for name, reason in missing.items():
             if (warning := (self.address, name, reason)) not in _warned:  # a search refreshes often
                 _warned.add(warning)
                 place = self._place("tasks", name)
-                warnings.warn(f"Skipped {place}: {reason}.", ArchiveWarning, stacklevel=3)
+                warn_user(f"Skipped {place}: {reason}.", ArchiveWarning)
 
     def fetch_all(self) -> dict[str, str]:
         try:

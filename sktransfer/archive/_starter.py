@@ -15,7 +15,6 @@ dict of its distinct values and a text of their positions, ``{"values": ["rbf", 
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -31,6 +30,7 @@ from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.space._estimator_tree import is_scaled
 from sktransfer.task import TASK_FORMAT, Task
 from sktransfer.utils._array_text import decode_array
+from sktransfer.utils._user_warnings import warn_user
 
 STARTER_FORMAT = 1
 """Raise it when the layout of the files changes. Only files of the same number are read, because
@@ -104,11 +104,10 @@ class Starter:
         try:
             return [task for name in target["predictors"] for task in self.tasks(name, scaled)]
         except Exception as error:  # whatever is wrong with these files, the user's own can be used
-            warnings.warn(
+            warn_user(
                 f"The starter archive cannot be used ({error}). The search continues without it. "
                 "Install sktransfer again to repair it, or pass archive=Archive(starter=False).",
                 ArchiveWarning,
-                stacklevel=2,
             )
             return []
 

@@ -13,7 +13,6 @@ import os
 import stat
 import sys
 import uuid
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -23,11 +22,13 @@ from sktransfer.archive._record import record_to_task
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
 from sktransfer.utils._hashing import hash_bytes
+from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import Plain
 
 SUFFIX = ".joblib"
 VARIABLE = "SKTRANSFER_ARCHIVE"
 STARTER_VARIABLE = "SKTRANSFER_STARTER"
+OFF = "none"  # value of both variables
 PACKAGED_STARTER = Path(__file__).parent / "starter"
 DAMAGED_FOLDER = "damaged"
 
@@ -51,12 +52,10 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
 
     For an address such as ``s3://...`` it is the local copy.
     """
-    if path == "auto":
-        data = user_directory("XDG_DATA_HOME", ".local/share", "Library/Application Support")
-        path = os.environ.get(VARIABLE) or data / "sktransfer" / "archive"
+    path = resolve_path(path)
     if is_remote(path):
         return mirror_directory(os.fspath(path))
-    expanded = os.path.expanduser(path)
+    expanded = os.fspath(path)
     if expanded.startswith("~"):
         raise NotADirectoryError(
             errno.ENOTDIR, "This home directory does not exist. Pass another path", expanded
@@ -70,6 +69,38 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
                 str(part),
             )
     return directory
+
+
+def resolve_path(path: str | os.PathLike[str]) -> Path | str:
+    """Return the absolute path, or the address, that `path` refers to now."""
+    if path == "auto":
+        if is_switched_off(path):
+            raise ValueError(
+                f"{VARIABLE}={OFF} switches the user's own archive off. Pass the path of another."
+            )
+        path = os.environ.get(VARIABLE) or default_directory()
+    if is_remote(path):
+        return os.fspath(path)
+    expanded = os.path.expanduser(path)
+    return Path(expanded if expanded.startswith("~") else os.path.abspath(expanded))
+
+
+def is_switched_off(path: object) -> bool:
+    """Whether `path` is the user's own archive, and the user has switched it off."""
+    return path == "auto" and os.environ.get(VARIABLE) == OFF
+
+
+def default_directory() -> Path:
+    """Return the directory of the user's own archive, unless the environment names another."""
+    data = user_directory("XDG_DATA_HOME", ".local/share", "Library/Application Support")
+    return data / "sktransfer" / "archive"
+
+
+def is_default_directory(path: object) -> bool:
+    """Whether `path` is the user's own archive at a place that the user did not choose."""
+    with contextlib.suppress(RuntimeError):  # there is no home directory
+        return path == default_directory()
+    return False
 
 
 def mirror_directory(address: str) -> Path:
@@ -94,7 +125,7 @@ def user_directory(variable: str, home: str, home_on_mac: str) -> Path:
 def starter_directory() -> Path | None:
     """Return the folder of the starter archive, or None if the user has switched it off."""
     setting = os.environ.get(STARTER_VARIABLE)
-    return None if setting == "none" else Path(setting) if setting else PACKAGED_STARTER
+    return None if setting == OFF else Path(setting) if setting else PACKAGED_STARTER
 
 
 def record_files(directory: Path) -> list[Path]:
@@ -293,7 +324,7 @@ def _loads(data: bytes, path: Path) -> Plain:
 def warn_skipped(error: RecordError) -> None:
     """Warn that a file is skipped."""
     message = f"Skipped a file of the archive, {error}. {error.advice}"
-    warnings.warn(message, ArchiveWarning, stacklevel=3)
+    warn_user(message, ArchiveWarning)
 
 
 class _Cache:

@@ -20,17 +20,18 @@ from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import Candidate, Rows, rows_from_plain
 from sktransfer.model_selection._sklearn_compat import (
+    Fit,
     get_parallel,
     set_parallel,
     warn_or_raise_fit_failures,
+    wrap_fit,
 )
+from sktransfer.model_selection._stopping import limit_fit
 from sktransfer.utils._values import params_identity
 
 SYNC_SECONDS = 0.5  # between two writes to the disk: what a kill may cost of a grid of fast fits
 FITS_PER_REPORT = 8  # of each worker: then waiting for the slowest one costs little
 MAX_GROWTH = 8  # how many times larger a piece of fast fits may be: what a kill may cost
-
-Fit = tuple[Callable, tuple, dict[str, Any]]  # a delayed call of `_fit_and_score`
 
 
 class Evaluator:
@@ -48,6 +49,8 @@ class Evaluator:
     ----------
     candidates : list of Candidate
         Those of the current batch.
+    finished : list of Candidate
+        Those of all batches.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Evaluator:
         self._max_piece = 1 if plan.n_workers == 1 else MAX_GROWTH * self._min_piece
         self._piece = self._min_piece
         self.candidates: list[Candidate] = []
+        self.finished: list[Candidate] = []
 
     @classmethod
     def install(
@@ -82,6 +86,8 @@ class Evaluator:
         """The rows of the fits of one batch."""
         self.candidates = []
         rows, waiting = Rows(), list[list[Fit]]()
+        if self._plan.fit_timeout is not None:
+            fits = [wrap_fit(fit, limit_fit, self._plan.fit_timeout) for fit in fits]
         for params, group in _by_candidate(fits):
             known = self._pop_known(params)
             if known is None:
@@ -124,7 +130,14 @@ class Evaluator:
         )
         self._metric = candidate.metric
         self.candidates.append(candidate)
+        self.finished.append(candidate)
         self._recorder.add(candidate)
+
+    def finished_rows(self) -> Rows:
+        """The rows of all finished candidates, also of a batch that was interrupted."""
+        rows = [row for candidate in self.finished for row in candidate.rows]
+        self._errors.clear_from(rows[len(self._errors.noted) :], self._plan.error_score)
+        return rows
 
     def warn_or_raise_fit_failures(self) -> None:
         """Warn of all fits that failed, or raise if every fit did, in scikit-learn's words."""

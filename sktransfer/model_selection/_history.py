@@ -8,9 +8,8 @@ What comes after them is what would have come without the interruption.
 
 from __future__ import annotations
 
-import warnings
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,9 +24,17 @@ from sktransfer.model_selection._resume_key import (
     past_tasks_at_start,
     search_digests,
 )
+from sktransfer.model_selection._reuse import (
+    ReusedTrial,
+    contained_ids,
+    find_reused,
+    is_reusable,
+    stored_folds,
+)
 from sktransfer.model_selection._sklearn_compat import Folds, enclosing_data
 from sktransfer.model_selection._surrogate_cache import has_cached
 from sktransfer.task import Task, new_task_id
+from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import params_identity
 
 
@@ -50,6 +57,10 @@ class History:
         The earlier run that this one continues.
     known_rows : dict
         Results of the earlier run: identity of a configuration -> its fold results, in their order.
+    reused : tuple of ReusedTrial
+        Trials of earlier searches in another space. Their results are among `known_rows`.
+    continues : tuple of str
+        Ids of the records whose trials are all among the known ones.
     """
 
     task_id: str
@@ -61,6 +72,8 @@ class History:
     digests: dict[str, str | None] = field(default_factory=dict)
     resumed: Task | None = None
     known_rows: Mapping[frozenset, list[PlainRows]] = field(default_factory=dict)
+    reused: tuple[ReusedTrial, ...] = ()
+    continues: tuple[str, ...] = ()
 
 
 def find_history(
@@ -82,21 +95,21 @@ def find_history(
     if plan.archive is None:
         return History(task_id, created, data, selection, plan.seed, batch_size)
     digests = search_digests(plan, plan.archive, X, y, params, folds)
-    earlier, selection = _resume(plan, plan.archive, digests, selection)
-    if earlier is None:
-        return History(task_id, created, data, selection, plan.seed, batch_size, digests)
-    facts: dict[str, Any] = earlier.resume or {}
+    found = _resume(plan, plan.archive, digests, selection)
+    facts: dict[str, Any] = {} if found.earlier is None else found.earlier.resume or {}
     seed = _stored_integer(facts, "seed", 0)
     return History(
         task_id,
         created,
         data,
-        selection,
+        found.selection,
         plan.seed if seed is None else seed,
         plan.batch_size or _stored_integer(facts, "batch_size", 1) or batch_size,
         digests,
-        earlier,
-        _known_rows(earlier),
+        found.earlier,
+        _known_rows(found.earlier, found.reused),
+        found.reused,
+        tuple(resumed_ids(found.earlier) + contained_ids(found.widened, found.reused)),
     )
 
 
@@ -104,10 +117,9 @@ def _profile_data(X: MatrixLike, y: TargetLike) -> DatasetProfile:
     try:
         return profile(X, y, keep="sample", enclosing=enclosing_data())
     except Exception as error:
-        warnings.warn(
+        warn_user(
             f"The data cannot be profiled ({error!r}). The search continues without past tasks.",
             TransferWarning,
-            stacklevel=2,
         )
         return DatasetProfile("unsupervised", 0)  # its rows are unknown, so no past task is used
 
@@ -126,54 +138,94 @@ def _select_past_tasks(plan: SearchPlan, data: DatasetProfile) -> Selection:
 
 
 def _warn_unreadable(archive: Archive, error: Exception) -> None:
-    warnings.warn(
+    warn_user(
         f"{archive!r} cannot be read ({error!r}). The search starts without it.",
         ArchiveWarning,
-        stacklevel=3,
     )
 
 
 # -- an earlier run -------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Earlier:
+    """What earlier searches on the same data contribute.
+
+    Parameters
+    ----------
+    selection : Selection
+        That of the run that is resumed, at its start, or the current one.
+    earlier : Task or None
+        The run that is resumed.
+    widened : list of Task
+        Searches that differ in the space, but whose results are valid.
+    reused : tuple of ReusedTrial
+        Their trials in the current space.
+    """
+
+    selection: Selection
+    earlier: Task | None = None
+    widened: Sequence[Task] = ()
+    reused: tuple[ReusedTrial, ...] = ()
+
+
 def _resume(
     plan: SearchPlan, archive: Archive, digests: dict[str, str | None], selection: Selection
-) -> tuple[Task | None, Selection]:
-    """The earlier run to continue, if there is one, and the selection that it started from."""
+) -> _Earlier:
+    """The earlier run to continue, or trials of searches in another space."""
+    if not plan.resume:
+        return _Earlier(selection)
     try:
-        earlier = _find_earlier_run(plan, archive, digests, selection) if plan.resume else None
-        return earlier, selection if earlier is None else _as_at_start(plan, earlier, selection)
+        compared = _compare_searches(archive, digests)
+        earlier = _find_same(plan, compared, selection)
+        widened = [task for differing, task in compared if is_reusable(differing)]
+        if earlier is not None:
+            # Only what it reused itself, so that it is continued as it began.
+            ids = _stored_list(earlier.resume, "reused")
+            widened = [task for task in widened if task.id in ids]
+            selection = _as_at_start(plan, earlier, selection)
+        reused = find_reused(widened, plan.space)
+        if earlier is None and not reused:
+            _warn_of_similar(compared)
+        return _Earlier(selection, earlier, widened, reused)
     except Exception as error:
         _warn_unreadable(archive, error)
-        return None, selection
+        return _Earlier(selection)
 
 
-def _find_earlier_run(
-    plan: SearchPlan, archive: Archive, digests: dict[str, str | None], selection: Selection
-) -> Task | None:
-    """The longest earlier run of the same search. For a similar one, warn what differs."""
+_Compared = list[tuple[frozenset[str], Task]]
+
+
+def _compare_searches(archive: Archive, digests: dict[str, str | None]) -> _Compared:
+    """Every search in the archive, and what it differs in."""
     tasks = {task.id: task for task in archive.journals.tasks()}
     tasks |= {task.id: task for task in archive}
     resumable = [
         task for task in tasks.values() if isinstance((task.resume or {}).get("problem"), dict)
     ]
-    compared = [(differing_keys(digests, task), task) for task in resumable]
+    return [(differing_keys(digests, task), task) for task in resumable]
+
+
+def _find_same(plan: SearchPlan, compared: _Compared, selection: Selection) -> Task | None:
+    """The longest earlier run of the same search."""
     same = [task for differing, task in compared if not differing]
     usable = [task for task in same if _past_tasks(plan, task, selection) is not None]
-    if usable:
-        return max(usable, key=lambda task: (len(task.trials), task.id))
+    return max(usable, key=lambda task: (len(task.trials), task.id), default=None)
+
+
+def _warn_of_similar(compared: _Compared) -> None:
+    """Warn what the most similar search differs in."""
+    same = [task for differing, task in compared if not differing]
     similar = [(len(d), d, task.id) for d, task in compared if d and len(d & DATA_KEYS) <= 1]
     similar += [(1, frozenset({"the past tasks it started from"}), task.id) for task in same]
     if similar:
         _, differing, id = min(similar, key=lambda each: each[0])
-        warnings.warn(
+        warn_user(
             "resume=True: no earlier run of this search was found, so it starts from the "
             f"beginning. The most similar one in the archive, {id}, differs in "
             f"{', '.join(sorted(differing))}.",
             ResumeWarning,
-            stacklevel=2,
         )
-    return None
 
 
 def _past_tasks(plan: SearchPlan, earlier: Task, selection: Selection) -> tuple[Task, ...] | None:
@@ -191,11 +243,22 @@ def _as_at_start(plan: SearchPlan, earlier: Task, selection: Selection) -> Selec
     return Selection(used, excluded + newer)
 
 
-def _known_rows(earlier: Task) -> dict[frozenset, list[PlainRows]]:
+def _known_rows(
+    earlier: Task | None, reused: Sequence[ReusedTrial]
+) -> dict[frozenset, list[PlainRows]]:
     known: dict[frozenset, list[PlainRows]] = defaultdict(list)
-    for trial, rows in zip(earlier.trials, _stored_list(earlier.resume, "folds"), strict=False):
+    for trial, rows in zip(earlier.trials, stored_folds(earlier), strict=False) if earlier else ():
         known[params_identity(trial.params)].append(rows)
+    for each in reused:
+        known.setdefault(params_identity(each.params), [each.rows])
     return dict(known)
+
+
+def format_resumption(history: History, n_iter: int) -> str:
+    """One line on the earlier run that a search continues."""
+    assert history.resumed is not None
+    n_known = min(n_iter, sum(map(len, history.known_rows.values())))
+    return f"Resuming {history.resumed.id}: {n_known} of {n_iter} candidates are known."
 
 
 def resumed_ids(earlier: Task | None) -> list[str]:

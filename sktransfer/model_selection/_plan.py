@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 import time
-import warnings
-from copy import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,21 @@ from joblib import effective_n_jobs
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
-from sktransfer.archive import Archive, check_overlap, is_remote
+from sktransfer.archive import Archive, check_overlap
 from sktransfer.dataset import check_keep
-from sktransfer.exceptions import ArchiveWarning
+from sktransfer.exceptions import ArchiveWarning, SpaceWarning
+from sktransfer.model_selection._initial import parse_initial
 from sktransfer.model_selection._sklearn_compat import BaseSearchCV
+from sktransfer.model_selection._stopping import StoppingRule, can_limit_fits
 from sktransfer.model_selection._suggest_space import suggest_space
 from sktransfer.space import Estimator, Space, SpaceLike
+from sktransfer.space._other_libraries import translate_space
 from sktransfer.surrogates import Surrogate, check_surrogate, make_surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
+from sktransfer.utils._user_warnings import warn_user
+from sktransfer.utils._values import params_identity
 
+DEFAULT_N_ITER = 25
 MIN_WORKER_USE = 0.8  # share of the workers' time that a batch must keep busy
 
 
@@ -35,15 +41,20 @@ class SearchPlan:
     ----------
     estimator : estimator object
     space : Space
+    initial : list of dict
+        The user's configurations, which are evaluated first.
     grid : list of dict or None
         All configurations, if they fit into the budget and are evaluated as GridSearchCV would.
+        Those of `initial` come first.
     n_iter : int
         Configurations to evaluate.
     n_splits, n_workers : int
     batch_size : int or None
         As the user passed it.
-    deadline : float
-        Value of ``time.monotonic()`` after which no further batch is started.
+    stopping : StoppingRule
+        When no further batch is started.
+    fit_timeout : float or None
+        Seconds after which a single fit fails.
     archive : Archive or None
     surrogate : str or Surrogate
         As the user passed it.
@@ -57,16 +68,20 @@ class SearchPlan:
         Seed of the proposals; None for a grid.
     fixed_seed : int or None
         The seed if the user fixed it; None if ``random_state=None``.
+    name : str
+        Name of the record.
     """
 
     estimator: Estimator
     space: Space
+    initial: list[dict[str, Any]]
     grid: list[dict[str, Any]] | None
     n_iter: int
     n_splits: int
     n_workers: int
     batch_size: int | None
-    deadline: float
+    stopping: StoppingRule
+    fit_timeout: float | None
     archive: Archive | None
     surrogate: str | Surrogate
     model: Surrogate | None
@@ -79,15 +94,25 @@ class SearchPlan:
     verbose: bool
     seed: int | None
     fixed_seed: int | None
+    name: str = ""
 
     @classmethod
     def from_search(cls, search: BaseSearchCV, n_splits: int) -> SearchPlan:
         """Read and validate the parameters of a `TransferSearchCV`."""
-        space = parse_space(search.space, search.estimator)
+        archive = open_archive(search.archive)
+        space = parse_space(search.space, search.estimator, archive)
         if search.resume and search.archive is None:
             raise ValueError("resume=True needs an archive to resume from, but archive=None.")
+        if search.fit_timeout is not None and not can_limit_fits():
+            raise ValueError("fit_timeout needs signal.setitimer, which this platform lacks.")
         check_surrogate(search.surrogate)
-        grid = space.grid() if space.size is not None and space.size <= search.n_iter else None
+        initial = parse_initial(search.initial, space, search.estimator)
+        if len(initial) > search.n_iter:
+            raise ValueError(
+                f"initial has {len(initial)} configurations, more than n_iter={search.n_iter}."
+            )
+        grid = _whole_grid(space, initial, search.n_iter)
+        _mention_size(space.size if grid is None else len(grid), search.n_iter, search.verbose > 0)
         model = make_surrogate(search.surrogate) if grid is None else None
         if model is not None:
             model.check_params()
@@ -95,13 +120,19 @@ class SearchPlan:
         return cls(
             estimator=search.estimator,
             space=space,
+            initial=initial,
             grid=grid,
             n_iter=search.n_iter if grid is None else len(grid),
             n_splits=n_splits,
             n_workers=effective_n_jobs(search.n_jobs),
             batch_size=search.batch_size,
-            deadline=math.inf if search.timeout is None else time.monotonic() + search.timeout,
-            archive=open_archive(search.archive),
+            stopping=StoppingRule(
+                math.inf if search.timeout is None else time.monotonic() + search.timeout,
+                search.patience,
+                search.target_score,
+            ),
+            fit_timeout=search.fit_timeout,
+            archive=archive,
             surrogate=search.surrogate,
             model=model,
             metrics=tuned_metric(search.estimator, search.scoring, search.refit),
@@ -113,11 +144,38 @@ class SearchPlan:
             verbose=search.verbose > 0,
             seed=seed,
             fixed_seed=_fixed_seed(search.random_state, seed),
+            name=search.name or "",
         )
 
     @property
     def uses_past_tasks(self) -> bool:
         return self.model is not None and self.model.uses_past_tasks
+
+
+def _whole_grid(
+    space: Space, initial: list[dict[str, Any]], n_iter: int
+) -> list[dict[str, Any]] | None:
+    """All configurations of the space, those of the user first, if they fit into the budget."""
+    if space.size is None or space.size > n_iter:
+        return None
+    known = {params_identity(params) for params in initial}
+    others = [params for params in space.grid() if params_identity(params) not in known]
+    return initial + others if len(initial) + len(others) <= n_iter else None
+
+
+def _mention_size(size: int | None, n_iter: int, is_verbose: bool) -> None:
+    """Warn if a finite space is smaller than the budget, print if it is larger."""
+    if size is None:
+        return
+    if size > n_iter and is_verbose:
+        print(f"Evaluating {n_iter} of {size} configurations. n_iter={size} evaluates all of them.")
+    # The default budget is not the user's choice, and GridSearchCV does not warn either.
+    if size < n_iter != DEFAULT_N_ITER:
+        warn_user(
+            f"The total space of parameters {size} is smaller than n_iter={n_iter}. Running {size} "
+            "iterations, which is the whole grid.",
+            SpaceWarning,
+        )
 
 
 def _fixed_seed(random_state: int | np.random.RandomState | None, seed: int | None) -> int | None:
@@ -127,27 +185,38 @@ def _fixed_seed(random_state: int | np.random.RandomState | None, seed: int | No
     return seed
 
 
-def parse_space(space: SpaceLike | str, estimator: Estimator) -> Space:
+def parse_space(
+    space: SpaceLike | str, estimator: Estimator, archive: Archive | None = None
+) -> Space:
     """The user's space. scikit-learn validates a grid, so that the errors are its own."""
-    if isinstance(space, str):  # "auto" is the only text that a search accepts
-        space = suggest_space(estimator)
-    branches = space if isinstance(space, list) else [space]
+    # "auto" is the only text that a search accepts.
+    is_auto = isinstance(space, str)
+    given = suggest_space(estimator, archive=archive) if is_auto else translate_space(space)
+    branches = given if isinstance(given, list) else [given]
     entries = [
         entry for branch in branches if isinstance(branch, dict) for entry in branch.values()
     ]
-    if entries and not any(hasattr(entry, "rvs") for entry in entries):
-        ParameterGrid(space)
-    return Space.parse(space, estimator)
+    if entries and all(map(_may_be_in_grid, entries)):
+        ParameterGrid(given)
+    return Space.parse(given, estimator)
+
+
+def _may_be_in_grid(entry: object) -> bool:
+    """Whether an entry is a list, or what a user may have forgotten to put into one."""
+    return isinstance(entry, Sequence | np.ndarray | Number | None) or hasattr(entry, "tolist")
 
 
 def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | None:
     """The archive to use. An impossible path is an error, an archive out of reach a warning."""
     if archive is None:
         return None
-    opened = _with_absolute_path(archive if isinstance(archive, Archive) else Archive(archive))
-    check_keep(opened.keep)
-    check_overlap(opened.overlap)
+    given = archive if isinstance(archive, Archive) else Archive(archive)
+    if given.is_switched_off:
+        return None
+    check_keep(given.keep)
+    check_overlap(given.overlap)
     try:
+        opened = given.resolved()
         len(opened)
     except NotADirectoryError as error:
         raise NotADirectoryError(
@@ -155,24 +224,13 @@ def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | 
             "or None."
         ) from None
     except (OSError, RuntimeError) as error:
-        warnings.warn(
+        warn_user(
             f"archive={archive!r} is out of reach ({error}). The search continues without an "
             "archive.",
             ArchiveWarning,
-            stacklevel=2,
         )
         return None
     return opened
-
-
-def _with_absolute_path(archive: Archive) -> Archive:
-    """The same archive, even if the working directory changes while the search runs."""
-    path = os.fspath(archive.path)
-    if path == "auto" or path.startswith("~") or is_remote(path):
-        return archive
-    fixed = copy(archive)
-    fixed.path = os.path.abspath(path)
-    return fixed
 
 
 def default_batch_size(n_workers: int, n_splits: int) -> int:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-import time
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +14,13 @@ from sktransfer.archive import Selection
 from sktransfer.exceptions import SurrogateWarning, TransferWarning
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
-from sktransfer.model_selection._results import Candidate, proposal_columns
+from sktransfer.model_selection._results import Candidate, Influence, proposal_columns
+from sktransfer.model_selection._stopping import StoppingRule
 from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.surrogates import Surrogate, make_surrogate
+from sktransfer.utils._user_warnings import warn_user
+from sktransfer.utils._values import params_identity
 
 
 @dataclass(frozen=True)
@@ -46,22 +48,35 @@ class Proposer:
     Parameters
     ----------
     n_iter, batch_size : int
-    deadline : float
-        Value of ``time.monotonic()`` after which no further batch is started.
+    stopping : StoppingRule
+        When no further batch is started.
     selection : Selection
         Past tasks that are used and excluded.
+    initial : sequence of Proposal
+        Configurations to propose first, in batches of their own.
     """
 
     surrogate: Surrogate | None = None
 
-    def __init__(self, n_iter: int, batch_size: int, deadline: float, selection: Selection):
-        self._n_iter, self._batch_size, self._deadline = n_iter, batch_size, deadline
+    def __init__(
+        self,
+        n_iter: int,
+        batch_size: int,
+        stopping: StoppingRule,
+        selection: Selection,
+        initial: Sequence[Proposal] = (),
+    ):
+        self._initial = list(initial)
+        self._n_iter, self._batch_size, self._stopping = n_iter, batch_size, stopping
         self._selection = selection
-        self.origins: list[str] = []
+        self._scores: list[float] = []
+        self.proposals: list[Proposal] = []
+        self.stop_reason: str | None = None  # why the search ends before its budget is used up
 
     @property
     def n_batches(self) -> int:
-        return math.ceil(self._n_iter / self._batch_size)
+        counts = (len(self._initial), self._n_iter - len(self._initial))
+        return sum(math.ceil(n / self._batch_size) for n in counts)
 
     @property
     def is_one_batch(self) -> bool:
@@ -70,14 +85,21 @@ class Proposer:
 
     def next_batch(self) -> Batch | None:
         """The next batch; None when the search is over. There is always a first one."""
-        n_done = len(self.origins)
-        if n_done and (
-            time.monotonic() >= self._deadline or n_done >= self._n_iter or self._is_exhausted()
-        ):
+        n_done = len(self.proposals)
+        if n_done and (n_done >= self._n_iter or self._is_exhausted()):
             return None
-        batch = Batch(self._propose(min(self._batch_size, self._n_iter - n_done)))
-        self.origins += [proposal.origin for proposal in batch.proposals]
+        self.stop_reason = self._stopping.reason(self._scores) if n_done else None
+        if self.stop_reason is not None:
+            return None
+        n = min(self._batch_size, self._n_iter - n_done)
+        batch = Batch(self._initial[n_done : n_done + n] or self._propose(n))
+        self.proposals += batch.proposals
         return batch
+
+    @property
+    def origins(self) -> list[str]:
+        """Where each candidate came from."""
+        return [proposal.origin for proposal in self.proposals]
 
     @property
     def selection(self) -> Selection:
@@ -91,10 +113,11 @@ class Proposer:
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
         """Report the evaluated candidates of the last batch."""
+        self._scores += [candidate.trial.score for candidate in candidates]
 
-    def similarity(self) -> tuple[np.ndarray | None, list[str] | None]:
-        """Similarity of each used past task and what it was compared by; None if unknown."""
-        return None, None
+    def influence(self) -> Influence:
+        """What the used past tasks mean to the target."""
+        return Influence()
 
     def _is_exhausted(self) -> bool:
         return False
@@ -106,29 +129,39 @@ class Proposer:
 class GridProposer(Proposer):
     """All configurations of a grid, in ParameterGrid's order, as GridSearchCV evaluates them.
 
-    Without a time limit the whole grid is one batch.
+    The whole grid is one batch, unless the search may end before it.
     """
 
     def __init__(self, plan: SearchPlan, history: History):
         assert plan.grid is not None
-        batch_size = len(plan.grid) if math.isinf(plan.deadline) else history.batch_size
-        super().__init__(plan.n_iter, batch_size, plan.deadline, history.selection)
-        self._grid = plan.grid
+        batch_size = len(plan.grid) if plan.stopping.is_never else history.batch_size
+        super().__init__(plan.n_iter, batch_size, plan.stopping, history.selection)
+        self._grid, self._n_initial = plan.grid, len(plan.initial)
 
     @property
     def is_one_batch(self) -> bool:
-        return math.isinf(self._deadline)
+        return self._stopping.is_never
 
     def _propose(self, n: int) -> list[Proposal]:
-        start = len(self.origins)
-        return [Proposal(params, "grid") for params in self._grid[start : start + n]]
+        start = len(self.proposals)
+        return [
+            Proposal(params, "initial" if number < self._n_initial else "grid")
+            for number, params in enumerate(self._grid[start : start + n], start)
+        ]
 
 
 class ModelProposer(Proposer):
     """Proposals of a surrogate. If it fails, the search continues at random."""
 
     def __init__(self, plan: SearchPlan, history: History):
-        super().__init__(plan.n_iter, history.batch_size, plan.deadline, history.selection)
+        initial = _initial_proposals(plan, history)
+        super().__init__(
+            plan.n_iter + len(history.reused),  # the budget is that of new evaluations
+            history.batch_size,
+            plan.stopping,
+            history.selection,
+            initial,
+        )
         assert plan.model is not None
         self._archive, self._is_verbose = plan.archive, plan.verbose
         self._optimizer = TransferOptimizer(
@@ -160,13 +193,14 @@ class ModelProposer(Proposer):
         try:
             if not self._optimizer.is_fitted:
                 self._fit_surrogate()
-            return self._optimizer.propose(n)
+            labels = {f"task {task.id}": f"task {task.label}" for task in self._optimizer.tasks}
+            found = self._optimizer.propose(n)
+            return [replace(each, origin=labels.get(each.origin, each.origin)) for each in found]
         except Exception as error:
-            warnings.warn(
+            warn_user(
                 f"The surrogate {self._optimizer.surrogate!r} failed ({error!r}). "
                 "The search continues at random.",
                 SurrogateWarning,
-                stacklevel=3,
             )
             self._optimizer.surrogate = make_surrogate("random").fit([])
             self._optimizer.is_fitted = True
@@ -178,23 +212,38 @@ class ModelProposer(Proposer):
             print(format_transfer_summary(self._optimizer))
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
-        for candidate in candidates:
+        n_before = len(self._scores)
+        super().tell(candidates)
+        for number, candidate in enumerate(candidates, n_before):
             trial = candidate.trial
             metrics = trial.metrics | {candidate.metric: trial.score}
-            self._optimizer.tell(
-                candidate.params, trial.score, cost=trial.fit_time, metrics=metrics
-            )
+            is_initial = number < len(self._initial)
+            # A setting of the user may have no place in the space: gamma="scale" on a range.
+            with contextlib.suppress(ValueError) if is_initial else contextlib.nullcontext():
+                self._optimizer.tell(
+                    candidate.params, trial.score, cost=trial.fit_time, metrics=metrics
+                )
 
-    def similarity(self) -> tuple[np.ndarray | None, list[str] | None]:
+    def influence(self) -> Influence:
+        optimizer = self._optimizer
         try:
-            return self._optimizer.similarity(), self._optimizer.similarity_basis()
+            return Influence(
+                optimizer.data_similarity(), optimizer.similarity(), optimizer.similarity_basis()
+            )
         except Exception as error:
-            warnings.warn(
+            warn_user(
                 f"The similarity of the past tasks is unknown: {error!r}.",
                 TransferWarning,
-                stacklevel=2,
             )
-            return None, None
+            return Influence()
+
+
+def _initial_proposals(plan: SearchPlan, history: History) -> list[Proposal]:
+    """Trials that are known from a search in another space, then the user's configurations."""
+    reused = [Proposal(each.params, each.origin) for each in history.reused]
+    known = {params_identity(proposal.params) for proposal in reused}
+    own = [Proposal(params, "initial") for params in plan.initial]
+    return reused + [each for each in own if params_identity(each.params) not in known]
 
 
 def make_proposer(plan: SearchPlan, history: History) -> GridProposer | ModelProposer:
@@ -221,5 +270,5 @@ def format_transfer_summary(optimizer: TransferOptimizer) -> str:
         reason = text.removeprefix("excluded: ") if is_excluded else "nothing is similar"
         return f"None of {len(tasks)} past searches is used ({reason}). {start}"
     besides = " and the pretrained model" if optimizer.embedding is not None else ""
-    most = tasks[used[0]].id
+    most = tasks[used[0]].label
     return f"Learning from {len(used)} past searches{besides}, most from {most}."

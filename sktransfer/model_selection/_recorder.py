@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections import Counter
 from dataclasses import replace
 from typing import Any
 
 from sktransfer.archive import Journal, library_versions
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning
-from sktransfer.model_selection._history import History, resumed_ids
+from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._results import Candidate, PlainRows, rows_to_plain
 from sktransfer.model_selection._resume_key import past_task_facts
 from sktransfer.task import Task, Trial
+from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import params_identity
 
 
@@ -35,7 +35,7 @@ class Recorder:
 
     def __init__(self, plan: SearchPlan, history: History):
         self._archive, self._space, self._history = plan.archive, plan.space, history
-        self._uses_past_tasks = plan.uses_past_tasks
+        self._uses_past_tasks, self._name = plan.uses_past_tasks, plan.name
         self.trials: list[Trial] = []
         self.metric = "score"
         self._plain_rows: list[PlainRows] = []
@@ -79,12 +79,11 @@ class Recorder:
 
     def _disable_journal(self, error: Exception) -> None:
         if self._can_write:
-            warnings.warn(
+            warn_user(
                 f"The journal of this search cannot be written to {self._archive!r}: "
                 f"{str(error).rstrip('.')}. The trials are added when the search ends. If it is "
                 "killed before, they are lost.",
                 ArchiveWarning,
-                stacklevel=3,
             )
         self._can_write = False
 
@@ -109,6 +108,7 @@ class Recorder:
             complete=is_complete,
             id=self._history.task_id,
             created=self._history.created,
+            name=self._name,
             resume=None if archive is None else self._resume_facts(len(trials)),
         )
 
@@ -121,7 +121,8 @@ class Recorder:
             "seed": history.seed,
             "batch_size": history.batch_size,
             "past": past,
-            "continues": resumed_ids(history.resumed),
+            "continues": list(history.continues),
+            "reused": list(dict.fromkeys(each.task_id for each in history.reused)),
         }
         if not n_trials:
             return facts
@@ -150,11 +151,10 @@ class Recorder:
         try:
             return self._finish(is_complete, is_interrupted, is_contained=not n_left)
         except Exception as error:
-            warnings.warn(  # what is in the journal is not lost
+            warn_user(  # what is in the journal is not lost
                 f"The trials cannot be added to {self._archive!r}: {str(error).rstrip('.')}. "
                 "The search itself is not affected. Pass a writable directory as archive, or None.",
                 ArchiveWarning,
-                stacklevel=4,  # the user's call of `fit`
             )
             return None
 
@@ -185,13 +185,12 @@ class Recorder:
         )
         n_left = (earlier - own).total()
         if n_left and self._n_new and self._uses_past_tasks:
-            warnings.warn(
+            warn_user(
                 f"resume=True: {n_left} of the {len(resumed.trials)} trials of {resumed.id} were "
                 "not proposed again, and others took their place. Its trained surrogate may be "
                 "gone from the archive's model cache, and a new one proposes other "
                 "configurations. The earlier trials stay in the archive.",
                 ResumeWarning,
-                stacklevel=5,  # the user's call of `fit`
             )
         return n_left
 

@@ -177,38 +177,87 @@ def proposal_columns(batch: Sequence[Proposal]) -> dict[str, list]:
     }
 
 
+def format_interruption(n_done: int, n_iter: int, is_recorded: bool) -> str:
+    """What an interrupted search holds, and how to continue it.
+
+    >>> format_interruption(6, 12, is_recorded=False)
+    'Interrupted after 6 of 12 candidates. cv_results_ and best_params_ hold their results. ...'
+    """
+    text = (
+        f"Interrupted after {n_done} of {n_iter} candidates. cv_results_ and best_params_ hold "
+        "their results. Nothing was refitted."
+    )
+    advice = " To continue, run the same search with resume=True."
+    return text + advice if is_recorded else text
+
+
+@dataclass(frozen=True)
+class Influence:
+    """What the used past tasks mean to the target; None where the surrogate does not say.
+
+    Parameters
+    ----------
+    similarity : ndarray of shape (m,) or None
+        Similarity of the data, before the first trial.
+    weight : ndarray of shape (m,) or None
+        What each task counts after the last trial, in [0, 1].
+    basis : list of str or None
+        What each task was compared by.
+    """
+
+    similarity: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    basis: Sequence[str] | None = None
+
+
 def source_task_rows(
-    selection: Selection,
-    similarity: np.ndarray | None,
-    basis: Sequence[str] | None,
-    origins: Sequence[str],
+    selection: Selection, influence: Influence, origins: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """`source_tasks_`: the past tasks that were used, then those that were excluded.
+    """`source_tasks_`: used past tasks, most similar first, then excluded ones.
+
+    Tasks of other estimators are left out. See `count_other_tasks`.
 
     Parameters
     ----------
     selection : Selection
-    similarity, basis : ndarray and list of str, or None
-        Similarity of each used task, and what it was compared by.
+    influence : Influence
     origins : sequence of str
         Where each candidate came from.
     """
     rows = []
     for number, task in enumerate(selection.used):
         row: dict[str, Any] = _source_task_row(task, None)
-        row["similarity"] = None if similarity is None else float(similarity[number])
-        row["basis"] = None if basis is None else basis[number]
-        row["n_used"] = list(origins).count(f"task {task.id}")
+        for name in ("similarity", "weight"):
+            values = getattr(influence, name)
+            row[name] = None if values is None else float(values[number])
+        row["basis"] = None if influence.basis is None else influence.basis[number]
+        row["n_used"] = list(origins).count(f"task {task.label}")
         rows.append(row)
-    return rows + [_source_task_row(task, reason) for task, reason in selection.excluded]
+    rows.sort(key=lambda row: (-(row["similarity"] or 0), -(row["weight"] or 0)))
+    return rows + [
+        _source_task_row(task, reason)
+        for task, reason in selection.excluded
+        if not _is_other_estimator(reason)
+    ]
+
+
+def count_other_tasks(selection: Selection) -> int:
+    """Number of past tasks that are about other estimators."""
+    return sum(_is_other_estimator(reason) for _, reason in selection.excluded)
+
+
+def _is_other_estimator(reason: str) -> bool:
+    return reason.startswith("another estimator")
 
 
 def _source_task_row(task: Task, excluded: str | None) -> dict[str, Any]:
     return {
         "id": task.id,
+        "name": task.name,
         "created": task.created,
         "n_trials": task.n_trials,
         "similarity": None,
+        "weight": None,
         "basis": None,
         "n_used": 0,
         "excluded": excluded,

@@ -63,6 +63,7 @@ def search_digests(
         # As text, because the order of parameters counts, and the values, because the code of
         # functions does.
         "the space": (json.dumps(plan.space.describe()), lists),
+        "the initial configurations": plan.initial,
         "the folds": folds,
         "the scoring": (plan.scoring, tuned, plan.error_score, plan.return_train_score),
         "the surrogate": plan.surrogate,

@@ -6,12 +6,14 @@ is the strategy in its ``_run_search``, and adds what happens before and after i
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sys
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, ParamSpec
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,11 +21,21 @@ from sklearn.utils.validation import check_is_fitted
 from sktransfer.archive import Archive
 from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
-from sktransfer.model_selection._history import find_history
-from sktransfer.model_selection._plan import SearchPlan, open_archive
+from sktransfer.model_selection._explain import explain_search
+from sktransfer.model_selection._history import find_history, format_resumption
+from sktransfer.model_selection._initial import Initial
+from sktransfer.model_selection._mlflow import log_search, pause_autologging
+from sktransfer.model_selection._plan import DEFAULT_N_ITER, SearchPlan, open_archive
 from sktransfer.model_selection._proposers import Proposer, make_proposer
 from sktransfer.model_selection._recorder import Recorder
-from sktransfer.model_selection._results import Rows, source_task_rows
+from sktransfer.model_selection._results import (
+    Rows,
+    count_other_tasks,
+    format_interruption,
+    proposal_columns,
+    source_task_rows,
+)
+from sktransfer.model_selection._reuse import format_reuse
 from sktransfer.model_selection._sklearn_compat import (
     BaseSearchCV,
     FixedFolds,
@@ -37,8 +49,29 @@ from sktransfer.model_selection._sklearn_compat import (
 from sktransfer.model_selection._suggest import suggest_for
 from sktransfer.optimizer import Suggestion
 from sktransfer.space import Estimator, Space, SpaceLike
+from sktransfer.space._membership import find_edges
 from sktransfer.surrogates import Surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
+
+P = ParamSpec("P")
+RESULTS = ("cv_results_", "best_index_", "best_score_", "best_params_")
+OTHER_NAMES_OF_SPACE = ("param_grid", "param_distributions", "search_spaces")
+
+
+def _explain_other_names(init: Callable[P, None]) -> Callable[P, None]:
+    """Say that the space is called `space` to those who come from another search."""
+
+    @functools.wraps(init)  # scikit-learn reads the parameters from the signature
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        for name in OTHER_NAMES_OF_SPACE:
+            if name in kwargs:
+                raise TypeError(
+                    f"TransferSearchCV has no parameter {name!r}. Pass it as 'space', which takes "
+                    "the same dicts: TransferSearchCV(estimator, space=...)."
+                )
+        init(*args, **kwargs)
+
+    return checked
 
 
 class TransferSearchCV(BaseSearchCV):
@@ -66,8 +99,9 @@ class TransferSearchCV(BaseSearchCV):
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past searches are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
-        that ships with the package. None neither reads nor writes. The pretrained models are part
-        of the surrogate, and do not depend on the archive.
+        that ships with the package. A path is another archive, to which the starter archive is
+        added, too. None neither reads nor writes. The pretrained models are part of the surrogate,
+        and do not depend on the archive.
     surrogate : str or Surrogate, default="auto"
         The model that proposes configurations: "auto" (pretrained predictions, past searches and
         a Gaussian process), "dist-gp", "copula-gp", "gp", "random", ..., or an instance. See
@@ -77,27 +111,47 @@ class TransferSearchCV(BaseSearchCV):
         busy. The proposals depend on it, so set it if results must not depend on `n_jobs`.
     timeout : float or None, default=None
         Seconds after which no further batch is started.
+    fit_timeout : float or None, default=None
+        Seconds after which a single fit fails, as if it had raised an error. Python code is
+        interrupted at once, compiled code when it returns. Fits in threads have no limit.
+    patience : int or None, default=None
+        Stop after this many candidates in a row without a better score.
+    target_score : float or None, default=None
+        Stop at this score, or a better one, of the metric that is optimized.
     resume : bool, default=False
         Whether to continue an earlier run of the same search, whether it was killed or ran to its
         end. What it evaluated is not evaluated again, and the result is that of an uninterrupted
         run. A larger `n_iter` continues further. The same search has the same data, estimator,
-        space, folds, scoring, surrogate and seed. If there is only a similar one, a `ResumeWarning`
-        says what differs, and the search starts from the beginning.
+        space, folds, scoring, surrogate and seed. If only the space differs, because you widened
+        it, the earlier trials in the new space count as observed and `n_iter` further ones are
+        evaluated. If there is only a similar search, a `ResumeWarning` says what differs, and the
+        search starts from the beginning.
+    initial : "defaults", dict, list of them or None, default=None
+        Configurations to evaluate first. "defaults" is the estimator as it is. A dict may leave
+        parameters out, which then have the estimator's own values. Values may lie outside of the
+        space. `n_iter` includes these configurations.
+    name : str or None, default=None
+        What you call the search, such as "churn 2026-11". It is shown in the archive, in
+        ``source_tasks_`` and ``origin`` of later searches, and in suggestions.
     random_state : int, RandomState instance or None, default=None
-        Seed of the proposals.
+        Seed of the proposals. Other past searches in the archive give other proposals. For
+        proposals that never change, also pass ``Archive(path, readonly=True)`` or None.
 
     Attributes
     ----------
     cv_results_ : dict
-        As in GridSearchCV. For each candidate it also has ``origin`` (where it came from: "grid",
-        "space-filling", "random", "model", or "task" and the id of a past task), ``predicted_mean``
-        and ``predicted_std`` (what the model predicted before the evaluation; NaN without a model).
+        As in GridSearchCV. For each candidate it also has ``origin`` (where it came from:
+        "initial", "grid", "space-filling", "random", "model", or "task" and the id of a past
+        task), ``predicted_mean`` and ``predicted_std`` (what the model predicted before the
+        evaluation; NaN without a model).
     source_tasks_ : list of dict
-        Every past search that was considered: ``id``, ``created``, ``n_trials``, ``similarity`` in
-        [0, 1] or None (with the default surrogate, multiplied by the weight of the past after the
-        last trial), ``basis`` (what it was compared by), ``n_used`` (how many candidates are
-        settings of this task; proposals of the model count for none) and ``excluded`` (why it was
-        not used, or None).
+        Every past search of the same estimator, most similar first and excluded ones last:
+        ``id``, ``name``, ``created``, ``n_trials``, ``similarity`` of the data in [0, 1] or None,
+        ``weight`` (what it still counts after the last trial), ``basis`` (what it was compared
+        by), ``n_used`` (how many candidates are settings of this task; proposals of the model
+        count for none) and ``excluded`` (why it was not used, or None).
+    n_other_tasks_ : int
+        Number of past searches of other estimators.
     surrogate_ : Surrogate or None
         The fitted model; None if the whole grid was evaluated.
     embedding_ : ndarray of shape (q,) or None
@@ -144,16 +198,22 @@ class TransferSearchCV(BaseSearchCV):
         "surrogate": [str, Surrogate],
         "batch_size": [Interval(Integral, 1, None, closed="left"), None],
         "timeout": [Interval(Real, 0, None, closed="right"), None],
+        "fit_timeout": [Interval(Real, 0, None, closed="neither"), None],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "target_score": [Real, None],
         "resume": ["boolean"],
+        "initial": [dict, list, StrOptions({"defaults"}), None],
+        "name": [str, None],
         "random_state": ["random_state"],
     }
 
+    @_explain_other_names
     def __init__(
         self,
         estimator: Estimator,
         space: SpaceLike | str,
         *,
-        n_iter: int = 25,
+        n_iter: int = DEFAULT_N_ITER,
         scoring: Scoring = None,
         n_jobs: int | None = None,
         refit: object = True,
@@ -166,7 +226,12 @@ class TransferSearchCV(BaseSearchCV):
         surrogate: str | Surrogate = "auto",
         batch_size: int | None = None,
         timeout: float | None = None,
+        fit_timeout: float | None = None,
+        patience: int | None = None,
+        target_score: float | None = None,
         resume: bool = False,
+        initial: Initial = None,
+        name: str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         super().__init__(
@@ -186,7 +251,12 @@ class TransferSearchCV(BaseSearchCV):
         self.surrogate = surrogate
         self.batch_size = batch_size
         self.timeout = timeout
+        self.fit_timeout = fit_timeout
+        self.patience = patience
+        self.target_score = target_score
         self.resume = resume
+        self.initial = initial
+        self.name = name
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)  # the estimator is not validated yet
@@ -206,27 +276,84 @@ class TransferSearchCV(BaseSearchCV):
         -------
         self : object
         """
+        with pause_autologging() as is_logged:
+            self._fit(X, y, params)
+        if is_logged:
+            log_search(self)
+        return self
+
+    def _fit(self, X: MatrixLike, y: TargetLike, params: dict[str, Any]) -> None:
         self._session = session = _Session(X, y, params)
         try:
             super().fit(X, y, **params)
-            plan, recorder, proposer = session.plan, session.recorder, session.proposer
-            assert plan is not None and recorder is not None and proposer is not None
-            similarity, basis = proposer.similarity()
-            origins = self.cv_results_["origin"]
-            self.space_, self.surrogate_ = plan.space, proposer.surrogate
-            self.embedding_ = proposer.embedding
-            self.source_tasks_ = source_task_rows(proposer.selection, similarity, basis, origins)
-            self.task_id_ = recorder.finish(is_complete=True)
-            self._own_task = None if self.task_id_ else recorder.to_task(is_complete=True)
+            self._set_attributes(session, is_complete=True)
+            self._advise()
+        except Exception:
+            if session.results:
+                self._forget_results()
+            if session.recorder is not None:  # evaluated candidates are kept
+                session.recorder.finish(is_complete=False)
+            raise
         except BaseException as error:
-            # Whatever ended the search, evaluated candidates are kept.
+            with contextlib.suppress(Exception):  # nothing may hide the interruption
+                self._keep_interrupted(session, error)
             if session.recorder is not None:
-                is_interrupted = not isinstance(error, Exception)
-                session.recorder.finish(is_complete=False, is_interrupted=is_interrupted)
+                session.recorder.finish(is_complete=False, is_interrupted=True)
             raise
         finally:
             del self._session
-        return self
+
+    def _set_attributes(self, session: _Session, is_complete: bool) -> None:
+        """Set what `TransferSearchCV` has besides scikit-learn's attributes."""
+        plan, recorder, proposer = session.plan, session.recorder, session.proposer
+        assert plan is not None and recorder is not None and proposer is not None
+        selection, origins = proposer.selection, self.cv_results_["origin"]
+        self.space_, self.surrogate_ = plan.space, proposer.surrogate
+        self.embedding_ = proposer.embedding
+        self.source_tasks_ = source_task_rows(selection, proposer.influence(), origins)
+        self.n_other_tasks_ = count_other_tasks(selection)
+        self.task_id_ = recorder.finish(is_complete=is_complete, is_interrupted=not is_complete)
+        self._own_task = None if self.task_id_ else recorder.to_task(is_complete=is_complete)
+
+    def _advise(self) -> None:
+        """Print whether the best setting is at an edge of the space."""
+        edges = find_edges(self.space_, getattr(self, "best_params_", {}))
+        if self.verbose > 0 and edges:
+            print(
+                f"The best setting is at an edge of the space: {'; '.join(edges)}. To look beyond, "
+                "widen the range and run again with resume=True. Known trials are not repeated."
+            )
+
+    def _keep_interrupted(self, session: _Session, error: BaseException) -> None:
+        """Set the results so far, without a refit, and add to the error how to continue."""
+        plan, proposer, evaluator = session.plan, session.proposer, session.evaluator
+        if plan is None or proposer is None or evaluator is None:
+            return
+        self._forget_results()
+        if not evaluator.finished:
+            return
+        n = len(evaluator.finished)
+        columns = proposal_columns(proposer.proposals[:n])
+        params = [candidate.params for candidate in evaluator.finished]
+        results = self._format_results(params, plan.n_splits, evaluator.finished_rows(), columns)
+        self._publish_results(results)
+        self.n_splits_ = plan.n_splits
+        self._set_attributes(session, is_complete=False)
+        error.add_note(format_interruption(n, plan.n_iter, self.task_id_ is not None))
+
+    def _publish_results(self, results: dict[str, Any]) -> None:
+        """Set the results so far, for callbacks and for a search that is interrupted."""
+        self._forget_results()
+        self.cv_results_ = results
+        metric = self.refit if isinstance(self.refit, str) else "score"
+        if not callable(self.refit) and f"rank_test_{metric}" in results:
+            self.best_index_ = self._select_best_index(self.refit, metric, results)
+            self.best_score_ = results[f"mean_test_{metric}"][self.best_index_]
+            self.best_params_ = results["params"][self.best_index_]
+
+    def _forget_results(self) -> None:
+        for name in (*RESULTS, "best_estimator_", "refit_time_"):
+            self.__dict__.pop(name, None)
 
     def suggest(self, X: MatrixLike, y: TargetLike = None, n: int = 1) -> list[Suggestion]:
         """Suggest configurations for new data, from the archive and this search's own trials alone.
@@ -257,10 +384,36 @@ class TransferSearchCV(BaseSearchCV):
             extra_tasks=() if self._own_task is None else (self._own_task,),
         )
 
+    def explain(self) -> str:
+        """Say in five lines what was learned from the past and where the candidates came from.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> from sktransfer import TransferSearchCV
+        >>> search = TransferSearchCV(SVC(), {"C": [0.1, 1, 10]}, archive=None)
+        >>> print(search.fit(*load_iris(return_X_y=True)).explain())
+        Past searches: 0 used, 0 of other estimators.
+        Most similar: none.
+        First candidates: 1. grid, 2. grid, 3. grid.
+        All 3 candidates: 3 grid.
+        Best: candidate 3, grid.
+        """
+        check_is_fitted(self)
+        best_index = getattr(self, "best_index_", None)
+        return explain_search(self.cv_results_, best_index, self.source_tasks_, self.n_other_tasks_)
+
     def __getstate__(self) -> dict[str, Any]:
-        # Workers are sent the search with every fit. They need neither the session nor its data.
         state = super().__getstate__()
-        return {key: value for key, value in state.items() if key != "_session"}
+        if "_session" not in state:
+            return state
+        # Workers are sent the search with every fit. They need neither its data nor its results.
+        return {k: value for k, value in state.items() if k not in ("_session", *RESULTS)}
 
     def _run_search(self, evaluate_candidates: Callable, *, callback_ctx: object = None) -> None:
         session = self._session
@@ -270,16 +423,26 @@ class TransferSearchCV(BaseSearchCV):
         session.plan = plan = SearchPlan.from_search(self, n_splits)
         folds = cv.split(X, y, **split_params)
         history = find_history(plan, session.X, session.y, session.params, folds)
+        if plan.verbose and history.resumed is not None:
+            print(format_resumption(history, plan.n_iter))
+        if plan.verbose and history.reused:
+            print(format_reuse(history.reused))
         session.proposer = proposer = make_proposer(plan, history)
         session.recorder = recorder = Recorder(plan, history)
-        evaluator = Evaluator.install(evaluate_candidates, plan, history, recorder)
+        session.evaluator = evaluator = Evaluator.install(
+            evaluate_candidates, plan, history, recorder
+        )
         levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch)
         while batch := proposer.next_batch():
             keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
             evaluate_candidates(batch.params, cv=cv, more_results=batch.columns, **keywords)
             proposer.tell(evaluator.candidates)
+            self._publish_results(session.results)
             if levels.end_batch():
                 break
+        if proposer.stop_reason is not None and plan.verbose:
+            n_done = len(proposer.origins)
+            print(f"Stopped after {n_done} of {plan.n_iter} candidates: {proposer.stop_reason}.")
         evaluator.warn_or_raise_fit_failures()
         levels.end()
         session.show_warnings()
@@ -298,7 +461,7 @@ class TransferSearchCV(BaseSearchCV):
                 warnings.simplefilter("always")
             results = super()._format_results(candidate_params, n_splits, out, more_results)
         if session is not None:
-            session.format_warnings = caught or []
+            session.format_warnings, session.results = caught or [], results
         return results
 
 
@@ -316,6 +479,8 @@ class _Session:
         self.plan: SearchPlan | None = None
         self.proposer: Proposer | None = None
         self.recorder: Recorder | None = None
+        self.evaluator: Evaluator | None = None
+        self.results: dict[str, Any] = {}  # of all batches so far
         self.format_warnings: list[warnings.WarningMessage] = []
 
     def show_warnings(self) -> None:

@@ -5,20 +5,23 @@ scikit-learn 1.6 to 1.9 are supported. Differences between these versions are ha
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable, Sequence
 from types import CellType, FrameType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import _fit_context as fit_context
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.parallel import delayed
 
 __all__ = [
     "BaseSearchCV",
+    "Fit",
     "FixedFolds",
     "Folds",
     "Interval",
@@ -31,9 +34,11 @@ __all__ = [
     "set_parallel",
     "split_arguments",
     "warn_or_raise_fit_failures",
+    "wrap_fit",
 ]
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
+Fit = tuple[Callable, tuple, dict[str, Any]]  # a delayed call of `_fit_and_score`
 
 
 def checked_cv(search: BaseSearchCV, evaluate_candidates: Callable) -> tuple[Any, int]:
@@ -71,6 +76,14 @@ def set_parallel(evaluate_candidates: Callable, parallel: Callable) -> None:
 def _parallel_cell(evaluate_candidates: Callable) -> CellType:
     names = evaluate_candidates.__code__.co_freevars
     return dict(zip(names, evaluate_candidates.__closure__ or (), strict=True))["parallel"]
+
+
+def wrap_fit(fit: Fit, wrapper: Callable, *first: Any) -> Fit:
+    """A delayed call of ``wrapper(function, *first, *args)`` in place of ``function(*args)``."""
+    function, args, keywords = fit
+    inner = cast(Any, function).function  # scikit-learn wraps it, to pass its configuration on
+    wrapped = functools.partial(wrapper, inner, *first)
+    return delayed(wrapped)(*args, **keywords)
 
 
 def warn_or_raise_fit_failures(fit_errors: Sequence[str | None], error_score: float | str) -> None:

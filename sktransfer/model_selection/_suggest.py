@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import clone
+from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from sktransfer.archive import Archive, select_past_tasks
 from sktransfer.dataset import MatrixLike, TargetLike, profile
+from sktransfer.model_selection._mlflow import pause_autologging
 from sktransfer.model_selection._plan import open_archive, parse_space
 from sktransfer.model_selection._sklearn_compat import enclosing_data
 from sktransfer.model_selection._surrogate_cache import fit_or_load
@@ -51,7 +53,8 @@ def suggest(
         The past searches. Those that share rows with (X, y) are excluded.
     surrogate : str or Surrogate
     scoring : str, callable, list, tuple, dict or None
-        What the score is, as in `TransferSearchCV`. With several metrics the first counts.
+        What the score is, as in `TransferSearchCV`. With several metrics the first counts. An
+        unknown name is an error.
     random_state : int, RandomState instance or None
 
     Returns
@@ -71,6 +74,8 @@ def suggest(
     >>> found.params, found.note
     ({'C': 1.0}, 'no similar past task: the defaults')
     """
+    if scoring is not None:
+        check_scoring(estimator, scoring)  # raises scikit-learn's own error
     return suggest_for(
         estimator,
         space,
@@ -98,8 +103,9 @@ def suggest_for(
     extra_tasks: Sequence[Task] = (),
 ) -> list[Suggestion]:
     """As `suggest`, with an opened archive, and with tasks that may not be in it."""
-    parsed = parse_space(space, estimator)
-    data = profile(X, y, keep="sample", enclosing=enclosing_data())  # nothing of it is written
+    parsed = parse_space(space, estimator, archive)
+    with pause_autologging():
+        data = profile(X, y, keep="sample", enclosing=enclosing_data())  # nothing of it is written
     if archive is None:
         selection = select_past_tasks(extra_tasks, parsed, data, "exclude")
     else:

@@ -1,4 +1,4 @@
-"""`suggest_space`: a search space for a known estimator, learned from the starter archive.
+"""`suggest_space`: a search space for a known estimator, mostly learned from the starter archive.
 
 Good configurations are the best tenth of the trials on each data set. A suggested range holds most
 of the good values of all data sets, plus a margin at both ends. Parameters with hardly any effect
@@ -7,15 +7,18 @@ are left out.
 
 from __future__ import annotations
 
+import inspect
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import stats
 
-from sktransfer.archive import Starter, starter_folder
+from sktransfer.archive import Archive, Starter, starter_folder
 from sktransfer.exceptions import RecordError
+from sktransfer.model_selection._default_spaces import WRITTEN, example_space, recorded_space
 from sktransfer.space import Estimator, Space
 from sktransfer.space._axes import is_number
 from sktransfer.space._estimator_tree import final_estimator, is_scaled
@@ -27,7 +30,7 @@ COVERAGE = 0.9  # share of the good values in a range; the others are chance hit
 MARGIN = 0.1  # added to a range at each end, as a share of the width that was searched
 MIN_EFFECT = 0.02  # mean share of the variance of the ranks that a parameter must explain
 N_BINS = 4  # parts of a numeric axis whose ranks are compared
-BUDGET_PARAMETERS = {"n_estimators", "max_iter"}
+BUDGET_PARAMETERS = {"n_estimators", "max_iter"}  # more is better, so the estimator keeps them
 # Parameter -> another parameter, and its values with which the first one has an effect.
 REQUIRED_VALUES = {
     "gamma": ("kernel", {"rbf", "poly", "sigmoid"}),
@@ -46,26 +49,32 @@ class _Axis(Protocol):
         """List or distribution that covers the good values; None to keep the current value."""
 
 
-def suggest_space(estimator: Estimator) -> dict[str, Any]:
-    """Suggest a search space for an estimator of the starter archive.
+def suggest_space(
+    estimator: Estimator, *, archive: str | os.PathLike[str] | Archive | None = "auto"
+) -> dict[str, Any]:
+    """Suggest a search space for an estimator.
 
     Parameters
     ----------
     estimator : estimator object
         The estimator, or a pipeline that ends in it. If the pipeline scales the columns first, the
-        space is learned from trials with a scaler.
+        space is learned from trials with a scaler. Parameters that are not at their default value
+        are yours and are not searched.
+    archive : {"auto"}, path, Archive or None, default="auto"
+        If there is no space for the estimator, the one of its newest search in this archive is
+        suggested.
 
     Returns
     -------
     dict
         Parameter names with lists of values or `scipy.stats` distributions, as `TransferSearchCV`
-        takes them. Every call returns the same space. ``TransferSearchCV(estimator, "auto")``
-        searches it.
+        takes them. ``TransferSearchCV(estimator, "auto")`` searches it. Every call returns the
+        same space, unless it comes from your archive.
 
     Raises
     ------
     ValueError
-        If the starter archive has no tasks of the estimator, or cannot be read.
+        If there is no space for the estimator, or if you set all of its parameters.
 
     Examples
     --------
@@ -83,25 +92,99 @@ def suggest_space(estimator: Estimator) -> dict[str, Any]:
     if isinstance(estimator, type):
         raise TypeError(f"Pass an estimator, not a class: suggest_space({estimator.__name__}()).")
     path, owner = final_estimator(estimator)
-    starter, name = Starter(starter_folder()), type(owner).__name__
-    advice = "Define the space yourself, for example {'C': loguniform(1e-3, 1e3)}."
+    prefix, name = f"{path}__" if path else "", type(owner).__name__
+    current, defaults = owner.get_params(deep=False), _default_values(owner)
+    found = _known_space(estimator, name, prefix, current, archive)
+    kept = {
+        parameter: _add_default(values, defaults.get(parameter))
+        for parameter, values in found.items()
+        if parameter in current and _is_default(parameter, current, defaults)
+    }
+    if not kept:
+        raise ValueError(
+            f"You set every parameter of {name} that would be searched: {', '.join(found)}. Leave "
+            "one of them at its default, or define the space yourself."
+        )
+    return {prefix + parameter: values for parameter, values in kept.items()}
+
+
+def _known_space(
+    estimator: Estimator,
+    name: str,
+    prefix: str,
+    current: Mapping[str, Any],
+    archive: str | os.PathLike[str] | Archive | None,
+) -> dict[str, Any]:
+    """The space of the starter archive, one written by hand, or that of the newest own search."""
+    starter = Starter(starter_folder())
+    advice = (
+        f"Define the space yourself, for example {example_space(final_estimator(estimator)[1])}."
+    )
     try:
         known = starter.estimators
     except (RecordError, OSError) as error:
+        if name in WRITTEN:
+            return WRITTEN[name]
         raise ValueError(
             f"The starter archive, which spaces are learned from, cannot be read ({error}). "
             f"Reinstall sktransfer to repair it. {advice}"
         ) from error
-    if name not in known:
-        raise ValueError(
-            f"No space can be suggested for {name}, only for {', '.join(known)}. {advice}"
-        )
-    prefix = f"{path}__" if path else ""
-    current = owner.get_params(deep=False)
-    # A space of any one parameter tells whether a scaler comes before the estimator.
-    probe = Space.parse({prefix + next(iter(current)): [0]}, estimator).describe()
-    learned = learn_space(starter.tasks(name, is_scaled(probe)), current)
-    return {prefix + parameter: values for parameter, values in learned.items()}
+    if name in known:
+        # A space of any one parameter tells whether a scaler comes before the estimator.
+        probe = Space.parse({prefix + next(iter(current)): [0]}, estimator).describe()
+        learned = learn_space(starter.tasks(name, is_scaled(probe)), current)
+        return {p: values for p, values in learned.items() if p not in BUDGET_PARAMETERS} or learned
+    if found := WRITTEN.get(name) or _own_space(name, archive):
+        return found
+    listed = ", ".join(sorted({*known, *WRITTEN}))
+    raise ValueError(f"No space can be suggested for {name}, only for {listed}. {advice}")
+
+
+def _own_space(name: str, archive: str | os.PathLike[str] | Archive | None) -> dict[str, Any]:
+    """The space of the newest search of an estimator in the user's archive; empty without one."""
+    if archive is None:
+        return {}
+    opened = archive if isinstance(archive, Archive) else Archive(archive)
+    if opened.is_switched_off:
+        return {}
+    try:
+        return recorded_space(opened, name)
+    except (OSError, RuntimeError):  # out of reach
+        return {}
+
+
+def _default_values(owner: Estimator) -> dict[str, Any]:
+    """Default values of the parameters of an estimator."""
+    signature = inspect.signature(type(owner).__init__)
+    return {
+        name: parameter.default
+        for name, parameter in signature.parameters.items()
+        if parameter.default is not parameter.empty
+    }
+
+
+def _is_default(name: str, current: Mapping[str, Any], defaults: Mapping[str, Any]) -> bool:
+    """Whether a parameter is at its default. One that has none, in ``**kwargs``, is as well."""
+    return name not in defaults or identity(current[name]) == identity(defaults[name])
+
+
+def _add_default(values: Any, default: Any) -> Any:
+    """A list or range that contains the default value, if it can."""
+    if isinstance(values, list):
+        if identity(default) in map(identity, values) or isinstance(default, str):
+            return values
+        if default is None and all(map(is_number, values)):
+            return [None, *values]
+        is_number_missing = is_number(default) and all(map(is_number, values))
+        return sorted([*values, default]) if is_number_missing else values
+    if not is_number(default):
+        return values
+    low, high = map(float, values.support())
+    if low <= default <= high or values.dist.name not in ("loguniform", "uniform"):
+        return values
+    low, high = min(low, default), max(high, default)
+    is_log = values.dist.name == "loguniform" and low > 0
+    return stats.loguniform(low, high) if is_log else stats.uniform(low, high - low)
 
 
 def learn_space(tasks: Sequence[Task], current: Mapping[str, Any]) -> dict[str, Any]:
@@ -131,9 +214,7 @@ def learn_space(tasks: Sequence[Task], current: Mapping[str, Any]) -> dict[str, 
     suggested = {
         name: axis.suggest(_good_values(columns[name], scores), current.get(name))
         for name, axis in axes.items()
-        if effects[name] >= threshold
-        and _has_effect(name, current)
-        and not _exceeds_tried_budget(name, current, columns[name])
+        if effects[name] >= threshold and _has_effect(name, current)
     }
     return {name: values for name, values in suggested.items() if values is not None}
 
@@ -199,13 +280,6 @@ def _is_in_branch(
 
 
 # -- which parameters to search -------------------------------------------------------------------
-
-
-def _exceeds_tried_budget(name: str, current: Mapping[str, Any], tried: list[list]) -> bool:
-    """Whether the estimator has more trees or iterations than any trial. Then it keeps them."""
-    if name not in BUDGET_PARAMETERS or not is_number(current.get(name)):
-        return False
-    return current[name] > max(map(max, tried))
 
 
 def _has_effect(name: str, current: Mapping[str, Any]) -> bool:

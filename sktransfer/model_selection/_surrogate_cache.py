@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
 from sktransfer.task import Task
 from sktransfer.utils._threads import numeric_context
+from sktransfer.utils._user_warnings import warn_user
 
 STATE_FORMAT = 1
 """Raise it when a surrogate's state or training changes. Older cached models are then ignored."""
@@ -88,9 +88,8 @@ def _restore(surrogate: Surrogate, state: dict[str, np.ndarray], ids: list[str] 
         surrogate.set_state(state)
         return ids is None or surrogate.task_ids == ids
     except Exception as error:
-        warnings.warn(
+        warn_user(
             f"A cached surrogate cannot be used ({error!r}). It is trained again.",
             SurrogateWarning,
-            stacklevel=2,
         )
         return False

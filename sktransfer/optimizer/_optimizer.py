@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,15 @@ import numpy as np
 
 from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.optimizer._acquisition import AcquisitionModel
+from sktransfer.optimizer._arguments import (
+    RandomState,
+    as_seed,
+    check_count,
+    check_direction,
+    check_tasks,
+)
 from sktransfer.optimizer._maximize import fill_space, redraw
-from sktransfer.optimizer._past_tasks import encode_tasks
+from sktransfer.optimizer._past_tasks import choose_past_setting, encode_tasks
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
 from sktransfer.optimizer._score_prior import find_score_prior
@@ -55,8 +63,6 @@ MAX_ENUMERATED = 3000  # a finite space up to this size is ranked as a whole at 
 MAX_LISTED = 10**6  # up to this size, the untried members of a finite space can be listed
 N_NEAR = 5  # best trials that the acquisition is searched around
 
-RandomState = int | np.random.RandomState | np.random.Generator | None
-
 
 class TransferOptimizer:
     """Propose configurations one by one or in batches, given past tasks and a surrogate.
@@ -66,15 +72,20 @@ class TransferOptimizer:
     space : dict, list of dict or Space
         What to search; see `Space.parse`.
     tasks : sequence of Task
-        Past tasks to learn from.
+        Past tasks to learn from: ``list(Archive())``, results of `to_task` of other optimizers, or
+        of `Task.from_trials`. Their parameters have the names of the space.
     profile : DatasetProfile, dict or None
-        What is known of the target's data.
+        What is known of the target's data: ``sktransfer.profile(X, y)``. Without it, and without
+        profiles of the past tasks, tasks are compared by their trials only.
     surrogate : str or Surrogate
         A name, such as ``"auto"``, ``"dist-gp"`` or ``"gp"`` (see docs/surrogates.md), or an
         instance.
     metric : str or sequence of str
         The name of the score, or all names it may have in archives. Past tasks that recorded this
         metric are ranked by it.
+    direction : {"maximize", "minimize"}
+        Whether scores are to be maximized or minimized. Records hold scores that are to be
+        maximized, so that `to_task` changes the sign and the name: ``loss`` becomes ``neg_loss``.
     random_state : int, numpy RandomState or None
         The same seed and the same scores give the same proposals.
 
@@ -85,8 +96,14 @@ class TransferOptimizer:
     >>> for _ in range(8):
     ...     [params] = optimizer.ask()
     ...     optimizer.tell(params, score=-abs(params["C"] - 1))
-    >>> optimizer.to_task().best.score > -0.9
-    True
+    >>> optimizer.best_score > -0.9, list(optimizer.best_params)
+    (True, ['C'])
+
+    The trials become a past task of the next optimizer:
+
+    >>> past = optimizer.to_task()
+    >>> TransferOptimizer({"C": loguniform(1e-3, 1e3)}, tasks=[past])
+    TransferOptimizer(Space(C; infinite), 1 past task, 0 trials)
     """
 
     def __init__(
@@ -97,6 +114,7 @@ class TransferOptimizer:
         profile: DatasetProfile | Mapping[str, Any] | None = None,
         surrogate: str | Surrogate = "auto",
         metric: str | Sequence[str] = "score",
+        direction: str = "maximize",
         random_state: RandomState = None,
     ):
         self.space = Space.parse(space)
@@ -106,9 +124,11 @@ class TransferOptimizer:
         self.surrogate = make_surrogate(surrogate)
         self.is_fitted = False  # whether the surrogate is fitted to the past tasks
         self.model_folders: tuple[Path, ...] = ()  # of pretrained models that replace the shipped
-        self.tasks = tuple(tasks)
-        self.metric = (metric,) if isinstance(metric, str) else tuple(metric)
-        self._seed = _as_seed(random_state)
+        self.tasks = check_tasks(tasks, self.space)
+        self.direction, self._sign = direction, check_direction(direction)
+        names = (metric,) if isinstance(metric, str) else tuple(metric)
+        self.metric = names if self._sign > 0 else tuple(f"neg_{name}" for name in names)
+        self._seed = as_seed(random_state)
         self._forget_trials()
 
     def _forget_trials(self) -> None:
@@ -117,8 +137,15 @@ class TransferOptimizer:
         self._seen: set[frozenset] = set()
         self._pending: Pending = {}
         self._trials: list[Trial] = []
+        self._told: list[dict[str, Any]] = []  # their configurations, as the user passed them
         self._codes: list[np.ndarray] = []
         self._pool: Pool | None = None
+
+    def __repr__(self) -> str:
+        counts = {"past task": len(self.tasks), "trial": len(self._trials)}
+        parts = [f"{n} {what}{'' if n == 1 else 's'}" for what, n in counts.items()]
+        best = [] if self.best_score is None else [f"best {self.best_score:.6g}"]
+        return f"TransferOptimizer({', '.join([repr(self.space), *parts, *best])})"
 
     @numeric_context()
     def fit_surrogate(self, warm_from: Surrogate | None = None) -> None:
@@ -176,7 +203,7 @@ class TransferOptimizer:
     @numeric_context()
     def propose(self, n: int = 1, pool: Sequence[Params] | Pool | None = None) -> list[Proposal]:
         """As `ask`, with the origin of each configuration and its predicted score."""
-        n = _check_count(n)
+        n = check_count(n)
         if not self.is_fitted:
             self.fit_surrogate()
         members = self._members(pool)
@@ -221,17 +248,23 @@ class TransferOptimizer:
         >>> found.params, found.note
         ({'C': 1.0}, 'no similar past task: the defaults')
         """
-        n = _check_count(n)
+        n = check_count(n)
         if not self.is_fitted:
             self.fit_surrogate()
         data = self.profile if X is None else profile(X, y, keep="sample")
         n, restarted = min(n, self.space.size or n), self._restart(data, self.surrogate)
         sources = find_sources([task.id for task in self.tasks], restarted.similarity())
+        names = {task.id: task.name for task in self.tasks}
         has_model = bool(sources) and self.surrogate.uses_past_tasks
         found = restarted.propose(n) if has_model or restarted.embedding is not None else []
         if any(proposal.is_from_past for proposal in found):
+            restarted._sign = 1  # the best first are those with the highest scores
             predictions = restarted.predict([proposal.params for proposal in found])
-            return suggest_from_past(found, predictions, sources)
+            suggestions = suggest_from_past(found, predictions, sources)
+            labels = tuple(names[id] for id, _ in suggestions[0].sources)
+            return [
+                replace(each, mean=self._sign * each.mean, names=labels) for each in suggestions
+            ]
         fallback = self._restart(data, make_surrogate("gp"))  # fills the space
         return suggest_defaults(defaults, fallback.ask(n), n)
 
@@ -256,6 +289,11 @@ class TransferOptimizer:
         hints = self.surrogate.hints(target)
         model = self._acquisition_model(target, hints, batch)
         params, origin = self._first_setting(members, target, hints)
+        if params is None and model is not None and model.best is None and members is None:
+            settings, rank = hints.restrict_to, partial(model.rank, rng=rng)
+            params, origin = choose_past_setting(
+                self.space, self.surrogate, settings, rank, self._seen
+            )
         if params is None and model is not None:
             params, origin = self._improve(members, target, hints, model, rng), "model"
         if params is None:
@@ -309,10 +347,6 @@ class TransferOptimizer:
                 return members.params[chosen]
             moved = redraw(self.space, members.codes[[chosen]], probability, rng)[0]
             return members.nearest(moved, among=untried)
-        if model.best is None and hints.restrict_to is not None and len(hints.restrict_to):
-            choices = self.space.snap(np.clip(hints.restrict_to, 0, 1))
-            if params := self._first_new(self.space.decode(choices[model.rank(choices, rng)])):
-                return params
         order = np.argsort(-np.nan_to_num(target.z, nan=-np.inf), kind="stable")
         candidates = model.candidates(self.space, target.theta[order[:N_NEAR]], rng)
         if probability:
@@ -360,7 +394,8 @@ class TransferOptimizer:
         ----------
         params : dict
         score : float
-            To be maximized. NaN or infinite means that the configuration failed.
+            To be maximized, or minimized if `direction` says so. NaN or infinite means that the
+            configuration failed.
         cost : float or None
             Seconds it took.
         metrics : dict or None
@@ -368,23 +403,50 @@ class TransferOptimizer:
         """
         params = {name: to_python(value) for name, value in params.items()}
         seconds = math.nan if cost is None else float(cost)
-        trial = Trial.make(params, score, fit_time=seconds, metrics=dict(metrics or {}))
+        signed = score if score is None else self._sign * score
+        trial = Trial.make(params, signed, fit_time=seconds, metrics=dict(metrics or {}))
         code = encode_observed(self.space, params)
         self._seen |= {params_identity(params), *equivalent_keys(self.space, code)}
         self._pending = still_pending(self.space, self._pending, observed=code)
         self._codes.append(code)
+        self._told.append(params)
         self._trials.append(trial)
 
-    def to_task(self) -> Task:
-        """The record of the trials observed so far."""
-        return Task.from_trials(self.space, self._trials, self.profile, metrics=self.metric[:1])
+    @property
+    def best_params(self) -> dict[str, Any] | None:
+        """The observed configuration with the best score; None if there is no success yet."""
+        return None if self._best_number is None else dict(self._told[self._best_number])
+
+    @property
+    def best_score(self) -> float | None:
+        """The best observed score; None if there is no success yet."""
+        number = self._best_number
+        return None if number is None else self._sign * self._trials[number].score
+
+    @property
+    def _best_number(self) -> int | None:
+        scores = trial_scores(self._trials)
+        return int(np.nanargmax(scores)) if np.isfinite(scores).any() else None
+
+    def to_task(self, name: str = "") -> Task:
+        """The record of the trials observed so far, for the next optimizer or an archive."""
+        metrics = self.metric[:1]
+        return Task.from_trials(self.space, self._trials, self.profile, metrics=metrics, name=name)
 
     # -- what the surrogate sees ---------------------------------------------------------------
 
     @numeric_context()
     def similarity(self) -> np.ndarray | None:
-        """Similarity of each past task to the target, in [0, 1]; None if it is not defined."""
+        """Similarity of each past task to the target, in [0, 1]; None if it is not defined.
+
+        It includes what the trials of the target say about the past tasks.
+        """
         return self.surrogate.similarity(self._target()) if self.is_fitted else None
+
+    @numeric_context()
+    def data_similarity(self) -> np.ndarray | None:
+        """The same before the first trial: how similar the data are, whatever was observed."""
+        return self._restart(self.profile, self.surrogate).similarity()
 
     @numeric_context()
     def similarity_basis(self) -> list[str] | None:
@@ -403,7 +465,10 @@ class TransferOptimizer:
         return [self._predict(model, params) for params in configurations]
 
     def _predict(self, model: AcquisitionModel | None, params: Params) -> tuple[float, float]:
-        return (math.nan, math.nan) if model is None else model.predict(self.space.encode([params]))
+        if model is None:
+            return math.nan, math.nan
+        mean, std = model.predict(self.space.encode([params]))
+        return self._sign * mean, std
 
     def _target(self) -> EncodedTask:
         codes = np.array(self._codes).reshape(len(self._trials), self.space.n_columns)
@@ -435,21 +500,3 @@ class TransferOptimizer:
         posterior, hints = self.surrogate.posterior(target), self.surrogate.hints(target)
         avoid = [*self.space.encode([each.params for each in batch])]
         return None if posterior is None else AcquisitionModel(posterior, target, hints, avoid)
-
-
-def _as_seed(random_state: RandomState) -> int:
-    if random_state is None:
-        return int(np.random.SeedSequence().entropy % 2**32)  # type: ignore[operator]
-    if isinstance(random_state, (int, np.integer)):
-        if random_state < 0:
-            raise ValueError(f"random_state={random_state!r} must not be negative.")
-        return int(random_state)
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    return int(random_state.randint(2**31 - 1))
-
-
-def _check_count(n: int) -> int:
-    if not isinstance(n, (int, np.integer)) or n < 1:
-        raise ValueError(f"n={n!r} must be an integer of at least 1.")
-    return int(n)

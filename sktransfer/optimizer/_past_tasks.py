@@ -11,9 +11,9 @@ R² and dollars.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from sktransfer.dataset import DatasetProfile
 from sktransfer.optimizer._trials import clip_codes, trial_metrics, trial_scores
 from sktransfer.space import Space
 from sktransfer.space._projection import encode_past_task
-from sktransfer.surrogates import EncodedTask, ScorePrior
+from sktransfer.surrogates import EncodedTask, ScorePrior, Surrogate
 from sktransfer.task import Task
 from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._values import params_identity
 
 RELATED_METRICS = (
     ("accuracy", "f1_micro", "f1_weighted", "precision_weighted", "recall_weighted"),
@@ -74,6 +75,58 @@ def encode_tasks(
     # Single trials have no spread: take a tenth of their level.
     scale = float(np.exp(np.median(logs))) if logs else 0.1 * abs(shift) or 1.0
     return [task if own == unit else _rescale(task, shift, scale) for task, own in scored]
+
+
+def choose_past_setting(
+    space: Space,
+    surrogate: Surrogate,
+    settings: np.ndarray | None,
+    rank: Callable[[np.ndarray], np.ndarray],
+    seen: Container[frozenset],
+) -> tuple[dict[str, Any] | None, str]:
+    """The best new one of the settings that the first trial is restricted to, and its origin.
+
+    Parameters
+    ----------
+    space : Space
+    surrogate : Surrogate
+    settings : ndarray of shape (k, d) or None
+        Codes of past settings.
+    rank : callable
+        Codes -> their numbers, best first.
+    seen : set
+        Identities of configurations that were proposed or observed.
+
+    Returns
+    -------
+    params : dict or None
+    origin : str
+        The past task that has this setting as such, within the bounds of the space, or "model".
+    """
+    if settings is None or not len(settings):
+        return None, ""
+    choices = space.snap(np.clip(settings, 0, 1))
+    for number in rank(choices):
+        params = space.decode(choices[number])
+        if params_identity(params) not in seen:
+            is_unchanged = np.allclose(choices[number], settings[number], rtol=0, atol=1e-9)
+            owner = _find_owner(surrogate, settings[number]) if is_unchanged else None
+            return params, "model" if owner is None else f"task {owner}"
+    return None, ""
+
+
+def _find_owner(surrogate: Surrogate, code: np.ndarray) -> str | None:
+    """Id of the past task that has a setting, (d,), and did best with it; None if none has.
+
+    Surrogates that keep the past trials have them in one table, ``past_``.
+    """
+    past = getattr(surrogate, "past_", None)
+    if past is None:
+        return None
+    rows = np.flatnonzero((past.theta == code).all(axis=1))
+    if not len(rows):
+        return None
+    return str(past.ids[past.owner[rows[np.argmax(past.z[rows])]]])
 
 
 def _encode(space: Space, task: Task, prior: ScorePrior | None) -> EncodedTask:

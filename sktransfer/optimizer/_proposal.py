@@ -15,8 +15,8 @@ class Proposal:
     ----------
     params : dict
     origin : str
-        Where it comes from: "grid", "space-filling", "random", "model", or "task" and the id of a
-        past task.
+        Where it comes from: "initial", "grid", "space-filling", "random", "model", or "task" and
+        the id of a past task.
     mean, std : float
         Predicted score and its standard deviation; NaN without a model.
     """
@@ -46,6 +46,8 @@ class Suggestion:
         Ids of the past tasks it is based on and their similarity, most similar first.
     note : str
         What it is based on, in words.
+    names : tuple of str
+        Names of the `sources`; empty texts where they have none.
     """
 
     params: dict[str, Any]
@@ -53,3 +55,4 @@ class Suggestion:
     std: float
     sources: tuple[tuple[str, float], ...]
     note: str
+    names: tuple[str, ...] = ()

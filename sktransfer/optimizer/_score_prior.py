@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,7 +150,7 @@ class PretrainedScores(ScorePrior):
         if key not in self._tables:
             units = Units(*10.0**log_units)
             if self._has_own_target:  # its transformer scales the target
-                units = Units(*(10.0**log_units)[:-1], target_std=1.0)
+                units = replace(units, target_std=1.0)
             fixed = self._encoder.encode([self._fixed], units)
             flag = np.array([[float(self._scaled)]])
             tables = [

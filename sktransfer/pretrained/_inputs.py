@@ -20,7 +20,7 @@ def name_numbers(profile: DatasetProfile) -> dict[str, float]:
     """All numbers of a profile by name."""
     curves = profile.response_curves
     sketch = profile.sketch or {}
-    drawn = ()
+    drawn: tuple[float, ...] = ()
     if sketch.get("format") == SKETCH_FORMAT:
         drawn = (*sketch["pairs"], *sketch["kernels"])
     return (

@@ -174,7 +174,7 @@ def _read_parameter(data: Mapping[str, Any]) -> Parameter:
 
 def write_model(path: Path, arrays: Arrays) -> None:
     """Write the arrays of a model; weights have 16 bits."""
-    half = {
+    half: dict[str, Any] = {
         name: array.astype(np.float16) if name.endswith((".w", ".b")) else array
         for name, array in arrays.items()
     }

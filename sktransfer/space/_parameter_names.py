@@ -129,8 +129,11 @@ class CanonicalNames:
     def _canonical_name(self, name: str) -> str:
         path, _, parameter = name.rpartition("__")
         pairs = zip(self._branches, self._trees, strict=True)
-        trees = (tree for branch, tree in pairs if name in branch)
-        owners = [owner for tree in trees for owner in tree.estimators_at(path)]
+        found = [(tree, branch[name]) for branch, tree in pairs if name in branch]
+        owners = [owner for tree, _ in found for owner in tree.estimators_at(path)]
+        if not owners:
+            routed = (_routed_name(name, values, tree) for tree, values in found)
+            return next(filter(None, routed), name)
         classes = _class_names(
             owner for owner in owners if parameter in owner.get_params(deep=False) or not path
         )
@@ -250,6 +253,8 @@ def check_names(branches: Branches, estimator: Estimator | None) -> None:
         for name in branch:
             if name in known or _is_accepted(name, branch, tree):
                 continue
+            if _routed_name(name, branch[name], tree) is not None:
+                continue
             if name in _names_with_new_steps(branch, known, estimator):
                 continue
             path = _path(name)
@@ -257,12 +262,25 @@ def check_names(branches: Branches, estimator: Estimator | None) -> None:
             options = known | {
                 f"{path}__{option}" for owner in owners for option in owner.get_params(deep=False)
             }
-            close = difflib.get_close_matches(name, sorted(options), n=1, cutoff=0.5)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Known names: {sorted(known)}."
+            close = _closest_name(name, options)
+            hint = f"Did you mean {close!r}?" if close else f"Known names: {sorted(known)}."
             raise ValueError(
                 f"Invalid parameter {name!r} in the space for estimator "
                 f"{type(estimator).__name__}. {hint}"
             )
+
+
+def _closest_name(name: str, options: Iterable[str]) -> str | None:
+    """The option that was probably meant: the same parameter of a step, or a similar name.
+
+    >>> _closest_name("c", ["svc__C", "svc__cache_size"])
+    'svc__C'
+    """
+    ordered = sorted(options, key=lambda option: (option.count("__"), option))
+    folded = name.lower()
+    nested = (o for o in ordered if o.lower() == folded or o.lower().endswith(f"__{folded}"))
+    close = difflib.get_close_matches(name, ordered, n=1, cutoff=0.5)
+    return next(nested, None) or (close[0] if close else None)
 
 
 def _is_accepted(name: str, branch: Mapping[str, Any], tree: EstimatorTree) -> bool:
@@ -272,6 +290,25 @@ def _is_accepted(name: str, branch: Mapping[str, Any], tree: EstimatorTree) -> b
     if any(parameter in owner.get_params(deep=False) for owner in owners):
         return True
     return any(_accepts_parameter(owner, parameter, branch[name]) for owner in owners)
+
+
+def _routed_name(name: str, values: Any, tree: EstimatorTree) -> str | None:
+    """Canonical name of a parameter that an estimator passes on to a function or a class.
+
+    ``module__hidden`` and ``optimizer__lr`` of skorch, and ``model__hidden`` of scikeras, are
+    accepted by ``set_params``, but ``get_params`` lists them only once they are set. Their names
+    are such as ``NeuralNetClassifier.module__hidden``. None if no estimator accepts them.
+    """
+    path, _, parameter = name.rpartition("__")
+    while path:
+        path, _, step = path.rpartition("__")
+        parameter = f"{step}__{parameter}"
+        if owners := tree.estimators_at(path):
+            # A deep copy, because set_params may pass the value on to a nested estimator.
+            takers = [o for o in owners if _accepts_parameter(copy.deepcopy(o), parameter, values)]
+            classes = "|".join(sorted(_class_names(takers)))
+            return f"{classes}.{parameter}" if takers else None
+    return None
 
 
 def _accepts_parameter(owner: Any, parameter: str, values: Any) -> bool:

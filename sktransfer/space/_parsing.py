@@ -22,6 +22,7 @@ from sktransfer.space._axes import (
     Ordered,
     is_ordered,
 )
+from sktransfer.space._other_libraries import translate_entry
 from sktransfer.utils._values import Plain, describe, identity, to_python
 
 Entry = list[Any] | Distribution
@@ -58,6 +59,7 @@ def _parse_branch(branch: object) -> Branch:
 def _parse_entry(name: object, values: Any) -> Entry:
     if not isinstance(name, str):
         raise TypeError(f"Parameter names must be strings, got {name!r} ({type(name).__name__}).")
+    values = translate_entry(name, values)
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
             raise ValueError(

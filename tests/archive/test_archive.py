@@ -55,10 +55,50 @@ def test_archives_are_equal_if_parameters_are():
     assert Archive("a") != "a"
 
 
-def test_repr_shows_non_default_parameters():
-    assert repr(Archive()) == "Archive('auto')"
+def test_path_and_repr_show_the_real_directory(own_archive, monkeypatch, tmp_path):
+    assert Archive().path == own_archive
+    assert repr(Archive()) == f"Archive('{own_archive}')"
     archive = Archive(Path("a"), keep="sample", readonly=True)
-    assert repr(archive) == "Archive('a', keep='sample', readonly=True)"
+    assert archive.path == Path("a").absolute()
+    assert repr(archive) == f"Archive('{Path('a').absolute()}', keep='sample', readonly=True)"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Archive("~/past").path == tmp_path / "past"
+    monkeypatch.delenv("SKTRANSFER_ARCHIVE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    if sys.platform == "linux":
+        assert Archive().path == tmp_path / "data" / "sktransfer" / "archive"
+
+
+def test_resolved_archive_does_not_depend_on_the_working_directory(tmp_path, monkeypatch):
+    archive = Archive("past", keep="sample", starter=False).resolved()
+    monkeypatch.chdir(tmp_path)
+    assert archive == Archive(archive.path, keep="sample", starter=False)
+    assert archive.path != Archive("past").path
+
+
+def test_archive_can_be_switched_off(monkeypatch, make_task):
+    monkeypatch.setenv("SKTRANSFER_ARCHIVE", "none")
+    assert Archive().path is None
+    assert repr(Archive()) == "Archive('auto')"
+    expected = "SKTRANSFER_ARCHIVE=none switches the user's own archive off. Pass the path of"
+    with pytest.raises(ValueError, match=expected):
+        Archive().append(make_task())
+    assert Archive("other").path == Path("other").absolute()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sets the data directory by XDG_DATA_HOME")
+def test_first_record_says_once_where_it_is(monkeypatch, tmp_path, make_task, capsys):
+    monkeypatch.delenv("SKTRANSFER_ARCHIVE")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    Archive().append(make_task(id="one"))
+    place = tmp_path / "sktransfer" / "archive"
+    assert capsys.readouterr().err == (
+        f"sktransfer: the first search was added to your archive, {place}. Later searches learn "
+        "from it. archive=None, or SKTRANSFER_ARCHIVE=none in the environment, turns this off.\n"
+    )
+    Archive().append(make_task(id="two"))
+    Archive(tmp_path / "chosen").append(make_task(id="one"))
+    assert capsys.readouterr().err == ""
 
 
 def test_empty_archive_is_true(archive):

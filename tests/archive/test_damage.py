@@ -8,8 +8,12 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
+from scipy.stats import loguniform
+from sklearn.datasets import load_iris
+from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 
+from sktransfer import TransferSearchCV
 from sktransfer.archive import Archive, NewerFormatError, RecordError, _plain_pickle, _storage
 from sktransfer.archive._plain_pickle import dumps_plain
 from sktransfer.archive._record import task_to_record
@@ -236,3 +240,17 @@ def test_unreadable_journals_folder_hides_no_record(archive, make_task, monkeypa
     monkeypatch.setattr(os, "listdir", refused)
     assert len(list(archive)) == len(archive.select().used) == 1
     assert not archive.verify()
+
+
+def test_warning_of_a_damaged_record_points_to_the_line_that_reads(tmp_path):
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks" / "broken.joblib").write_bytes(b"not a record")
+    with pytest.warns(ArchiveWarning, match="Skipped a file of the archive") as caught:
+        list(Archive(tmp_path))
+    assert {each.filename for each in caught} == {__file__}
+    search = TransferSearchCV(
+        SVC(), {"C": loguniform(0.1, 10)}, n_iter=2, cv=2, archive=tmp_path, random_state=0
+    )
+    with pytest.warns(ArchiveWarning, match="Skipped a file of the archive") as caught:
+        cross_val_score(search, *load_iris(return_X_y=True), cv=2)
+    assert {each.filename for each in caught} == {__file__}

@@ -132,7 +132,7 @@ def private(tmp_path):
 
 
 def exported(archive, file, **choices):
-    archive.export(file, **choices)
+    archive.export(file, **choices, overwrite=True)
     with zipfile.ZipFile(file) as content:
         (name,) = content.namelist()
         with content.open(name) as stream:

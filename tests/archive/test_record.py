@@ -192,7 +192,10 @@ def test_record_to_task_refuses_wrong_fields(archive, tasks_directory, make_task
         assert list(archive) == []
 
 
-@pytest.mark.parametrize("name", [field.name for field in fields(Task) if field.name != "resume"])
+OPTIONAL = ("resume", "name")
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Task) if f.name not in OPTIONAL])
 def test_record_to_task_refuses_missing_fields(make_task, name):
     record = task_to_record(make_task())
     del record[name]

@@ -135,12 +135,12 @@ def test_pack_starter_gives_other_trials_another_id(starter, tmp_path):
 # -- use by searches -----------------------------------------------------------------------------
 
 
-def test_starter_is_used_by_default_archive_only(starter, tmp_path):
+def test_starter_is_used_by_every_archive_unless_it_is_left_out(starter, tmp_path):
     space, target = Space.parse(SPACE, SVC()), profile(*data(9))
     assert len(Archive().select(space, target).used) == 3
     assert Archive(starter=False).select(space, target).used == ()
-    assert Archive(tmp_path / "own").select(space, target).used == ()
-    assert len(Archive(tmp_path / "own", starter=True).select(space, target).used) == 3
+    assert len(Archive(tmp_path / "own").select(space, target).used) == 3
+    assert Archive(tmp_path / "own", starter=False).select(space, target).used == ()
     assert len(Archive()) == 0 and list(Archive()) == []
 
 
@@ -168,7 +168,7 @@ def test_get_returns_starter_task(starter):
 
 def test_starter_is_part_of_equality_and_repr():
     assert Archive() == Archive() != Archive(starter=False)
-    assert repr(Archive(starter=False)) == "Archive('auto', starter=False)"
+    assert repr(Archive("/a", starter=False)) == "Archive('/a', starter=False)"
 
 
 def test_first_search_uses_starter(starter):

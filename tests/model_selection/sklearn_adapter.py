@@ -2,17 +2,19 @@
 
 They run scikit-learn's own tests, without an archive and with the whole grid as budget. Those tests
 list every column and attribute that may exist. So `fit` removes what `TransferSearchCV` adds: three
-columns of ``cv_results_`` and four attributes.
+columns of ``cv_results_`` and five attributes.
 """
 
 import sys
+import warnings
 
 import numpy as np
 
 from sktransfer import TransferSearchCV
+from sktransfer.exceptions import SpaceWarning
 
 ADDED_COLUMNS = ("origin", "predicted_mean", "predicted_std")
-ADDED_ATTRIBUTES = ("source_tasks_", "space_", "surrogate_", "task_id_")
+ADDED_ATTRIBUTES = ("n_other_tasks_", "source_tasks_", "space_", "surrogate_", "task_id_")
 
 
 class _Adapter(TransferSearchCV):
@@ -21,7 +23,12 @@ class _Adapter(TransferSearchCV):
     surrogate = "random"
     batch_size = None
     timeout = None
+    fit_timeout = None
+    patience = None
+    target_score = None
     resume = False
+    initial = None
+    name = None
     random_state = None
 
     def _set_attributes(self, **params):
@@ -29,7 +36,10 @@ class _Adapter(TransferSearchCV):
             setattr(self, name, value)
 
     def fit(self, X, y=None, **params):
-        super().fit(X, y, **params)
+        with warnings.catch_warnings():
+            # GridSearchCV has no budget that a grid could be smaller than.
+            warnings.filterwarnings("ignore", category=SpaceWarning)
+            super().fit(X, y, **params)
         for column in ADDED_COLUMNS:
             del self.cv_results_[column]
         for attribute in ADDED_ATTRIBUTES:

@@ -71,7 +71,7 @@ def fit_search(archive, surrogate, seed=99, **params):
 
 
 def used_ids(fitted):
-    return [row["id"] for row in fitted.source_tasks_ if row["excluded"] is None]
+    return sorted(row["id"] for row in fitted.source_tasks_ if row["excluded"] is None)
 
 
 def damage(file):

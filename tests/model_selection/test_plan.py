@@ -199,15 +199,18 @@ def test_relative_path_becomes_absolute(tmp_path, monkeypatch):
     opened = open_archive(given)
     assert os.fspath(opened.path) == str(tmp_path / "past")
     assert opened.keep == "sample" and opened.readonly
-    assert os.fspath(given.path) == "past"  # the user's archive is unchanged
+    assert given == Archive("past", keep="sample", readonly=True)  # the user's is unchanged
     assert not (tmp_path / "past").exists()
 
 
 @pytest.mark.parametrize("path", ["auto", "~/past"])
-def test_special_path_is_kept(path, tmp_path, monkeypatch):
+def test_special_path_is_that_of_the_start(path, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    given = Archive(path)
-    assert open_archive(given) is given
+    monkeypatch.setenv("SKTRANSFER_ARCHIVE", str(tmp_path / "past"))
+    opened = open_archive(Archive(path))
+    monkeypatch.setenv("HOME", "/elsewhere")
+    monkeypatch.setenv("SKTRANSFER_ARCHIVE", "/elsewhere")
+    assert opened.path == tmp_path / "past"
 
 
 def test_file_as_archive_raises_error_that_names_the_parameter(tmp_path):

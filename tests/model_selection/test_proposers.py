@@ -22,7 +22,8 @@ from sktransfer.model_selection._proposers import (
     format_transfer_summary,
     make_proposer,
 )
-from sktransfer.model_selection._results import Candidate
+from sktransfer.model_selection._results import Candidate, Influence
+from sktransfer.model_selection._stopping import StoppingRule
 from sktransfer.optimizer import Proposal
 from sktransfer.surrogates import GP, TaskPrior
 
@@ -84,7 +85,7 @@ def test_batch_has_params_and_columns_of_its_proposals():
 
 def test_base_class_does_not_propose():
     with pytest.raises(TypeError, match="Proposer must define _propose"):
-        Proposer(1, 1, None, Selection((), ())).next_batch()
+        Proposer(1, 1, StoppingRule(), Selection((), ())).next_batch()
 
 
 def test_proposer_is_chosen_by_the_size_of_the_space():
@@ -135,7 +136,7 @@ def test_grid_with_timeout_is_split_into_batches(grid, batch_size):
 def test_grid_has_no_surrogate_and_no_similarity():
     proposer = make(GRIDS["dict"])
     assert proposer.surrogate is None
-    assert proposer.similarity() == (None, None)
+    assert proposer.influence() == Influence()
     assert proposer.selection == Selection((), ())
 
 
@@ -201,8 +202,9 @@ def test_model_uses_selected_past_tasks(archive):
     run(proposer)
     assert [task.id for task in proposer.selection.used] == [past.id]
     assert proposer.origins[0] == f"task {past.id}"
-    similarity, basis = proposer.similarity()
-    assert len(similarity) == len(basis) == 1 and 0 <= similarity[0] <= 1
+    found = proposer.influence()
+    assert len(found.similarity) == len(found.weight) == len(found.basis) == 1
+    assert 0 <= found.weight[0] <= 1 and 0 <= found.similarity[0] <= 1
 
 
 def test_unknown_similarity_gives_a_warning(archive, monkeypatch):
@@ -213,7 +215,7 @@ def test_unknown_similarity_gives_a_warning(archive, monkeypatch):
     run(proposer)
     monkeypatch.setattr(TaskPrior, "similarity", fail)
     with pytest.warns(TransferWarning, match=r"similarity .* is unknown"):
-        assert proposer.similarity() == (None, None)
+        assert proposer.influence() == Influence()
 
 
 @pytest.mark.parametrize("verbose", [0, 1])

@@ -24,6 +24,7 @@ from sktransfer.model_selection._recorder import Recorder
 
 X, y = load_iris(return_X_y=True)
 SPACE = {"a": uniform(0, 1), "b": loguniform(1e-3, 1e3), "kind": ["x", "y"]}
+SMALL_GRID = {"a": [0.1, 0.2, 0.4], "kind": ["x", "y"]}
 
 
 class Counted(ClassifierMixin, BaseEstimator):
@@ -120,8 +121,8 @@ CASES = {
     "refit": {"refit": True},
     "no seed": {"random_state": None},
     "large grid": {"space": {"a": list(np.linspace(0, 1, 30))}},
-    "small grid": {"space": {"a": [0.1, 0.2, 0.4], "kind": ["x", "y"]}},
-    "grid with timeout": {"space": {"a": [0.1, 0.2, 0.4], "kind": ["x", "y"]}, "timeout": 1000},
+    "small grid": {"space": SMALL_GRID, "n_iter": 6},
+    "grid with timeout": {"space": SMALL_GRID, "n_iter": 6, "timeout": 1000},
 }
 
 
@@ -384,7 +385,7 @@ def test_removed_past_task_starts_the_search_from_the_beginning(tmp_path):
         ({"scoring": "accuracy"}, "the scoring"),
         ({"error_score": 0.5}, "the scoring"),
         ({"return_train_score": True}, "the scoring"),
-        ({"space": SPACE | {"a": uniform(0, 2)}}, "the space"),
+        ({"space": SPACE | {"b": loguniform(1e4, 1e5)}}, "the space"),
         ({"random_state": 1}, "random_state"),
         ({"surrogate": "random"}, "the surrogate"),
         ({"batch_size": 2}, "batch_size"),
@@ -681,7 +682,7 @@ EDITED = {
     "lambda": [{"scoring": lambda m, X, y: m.a + 5}, {"scoring": lambda m, X, y: m.a + 9}],
     "closure": [{"scoring": make_closure(5)}, {"scoring": make_closure(9)}],
     "value": [
-        {"space": {"a": [Opaque(a), Opaque(0.7)], "b": loguniform(1, 2)}} for a in (0.1, 0.2)
+        {"space": {"a": [Opaque(a), Opaque(a + 0.5)], "b": loguniform(1, 2)}} for a in (0.1, 0.2)
     ],
     "class": [
         {"estimator": type("Edited", (Counted,), {"score": f})()}

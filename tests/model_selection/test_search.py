@@ -666,7 +666,8 @@ def test_past_search_of_another_estimator_is_excluded(tmp_path):
         {"max_depth": randint(1, 5)}, estimator=DecisionTreeClassifier(), archive=tmp_path, n_iter=4
     ).fit(X, y)
     fitted = make_search(archive=tmp_path).fit(*load_wine(return_X_y=True))
-    assert "another estimator" in fitted.source_tasks_[0]["excluded"]
+    assert fitted.source_tasks_ == []
+    assert fitted.n_other_tasks_ == 1
 
 
 def test_pipeline_learns_from_search_of_its_bare_estimator(tmp_path):
@@ -1002,6 +1003,51 @@ def test_callback_can_stop_the_search():
     fitted = make_search(n_iter=20).set_callbacks(Stop()).fit(X, y)
     assert len(mean_scores(fitted)) == 3
     assert fitted.best_score_ == mean_scores(fitted).max()
+
+
+@needs_callbacks
+def test_callback_sees_the_scores_so_far():
+    class Watch:
+        def __init__(self):
+            self.seen = []
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context):
+            if context.task_name == "batch":
+                scores = estimator.cv_results_["mean_test_score"]
+                self.seen.append((scores[-1], estimator.best_score_, estimator.best_params_))
+
+    watch = Watch()
+    fitted = make_search(n_iter=5).set_callbacks(watch).fit(X, y)
+    scores = mean_scores(fitted)
+    assert [last for last, _, _ in watch.seen] == scores.tolist()
+    assert [best for _, best, _ in watch.seen] == np.maximum.accumulate(scores).tolist()
+    assert watch.seen[-1][2] == fitted.best_params_
+
+
+def test_failed_search_holds_no_results():
+    search = make_search({"C": [1.0, -1.0], "kernel": ["rbf"]}, timeout=1e6, error_score="raise")
+    with pytest.raises(ValueError, match="C"):
+        search.fit(X, y)
+    assert not hasattr(search, "cv_results_") and not hasattr(search, "best_score_")
+
+
+def test_switched_off_archive_is_neither_read_nor_written(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SKTRANSFER_ARCHIVE", "none")
+    for archive in ("auto", Archive(keep="sample")):
+        fitted = make_search(archive=archive, n_iter=3).fit(X, y)
+        assert fitted.task_id_ is None and fitted.source_tasks_ == []
+        assert fitted.suggest(X, y)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_search_on_regression_and_tiny_imbalanced_data():

@@ -5,16 +5,29 @@ import shutil
 import numpy as np
 import pytest
 from scipy.stats import loguniform, uniform
+from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
-from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    AdaBoostClassifier,
+    BaggingRegressor,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import Ridge, RidgeClassifier, SGDClassifier, SGDRegressor
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
+from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, profile, suggest_space
+from sktransfer.model_selection._default_spaces import WRITTEN
 from sktransfer.model_selection._suggest_space import _has_effect
 
 BRANCHES = [
@@ -178,14 +191,17 @@ def test_estimator_inside_meta_estimator_is_found():
 
 
 @pytest.mark.parametrize(
-    "estimator",
-    [SVR(), BaggingClassifier(SVC()), make_pipeline(StandardScaler())],
-    ids=["regressor", "ensemble", "transformer"],
+    ("estimator", "example"),
+    [
+        (SVR(), r"{'C': loguniform\(0\.01, 100\)}"),
+        (KMeans(), r"{'n_clusters': randint\(2, 33\)}"),
+        (make_pipeline(StandardScaler()), r"{'copy': \[True, False\]}"),
+    ],
+    ids=["regressor", "clusterer", "transformer"],
 )
-def test_unknown_estimator_raises_error_that_lists_the_known(estimator):
-    with pytest.raises(
-        ValueError, match=r"suggested for \w+, only for SVC\. Define the space yourself"
-    ):
+def test_unknown_estimator_raises_error_with_an_example_for_it(estimator, example):
+    expected = rf"suggested for \w+, only for .*SVC.*\. Define the space yourself, .*{example}"
+    with pytest.raises(ValueError, match=expected):
         suggest_space(estimator)
 
 
@@ -218,14 +234,107 @@ def test_search_with_auto_space_uses_the_suggestion(tmp_path):
 
 def test_search_raises_error_for_unknown_estimator_and_unknown_space():
     X, y = [[0.0], [1.0]] * 5, [0, 1] * 5
-    with pytest.raises(ValueError, match="No space can be suggested for BaggingClassifier"):
-        TransferSearchCV(BaggingClassifier(), "auto", archive=None).fit(X, y)
+    with pytest.raises(ValueError, match="No space can be suggested for GaussianNB"):
+        TransferSearchCV(GaussianNB(), "auto", archive=None).fit(X, y)
     with pytest.raises(ValueError, match="'auto'"):
         TransferSearchCV(SVC(), "atuo", archive=None).fit(X, y)
 
 
-def test_budget_above_all_tried_ones_is_not_searched(monkeypatch):
+# -- what the user set, defaults, budgets ----------------------------------------------------------
+
+
+@pytest.fixture
+def packaged(monkeypatch):
+    """The starter archive of the package."""
     monkeypatch.delenv("SKTRANSFER_STARTER")
-    assert "n_estimators" in suggest_space(RandomForestClassifier())
-    assert "n_estimators" not in suggest_space(RandomForestClassifier(n_estimators=500))
-    assert "n_neighbors" in suggest_space(KNeighborsClassifier(n_neighbors=500))
+
+
+@pytest.mark.usefixtures("packaged")
+def test_parameters_that_the_user_set_are_not_searched():
+    assert "hidden_layer_sizes" not in suggest_space(MLPClassifier(hidden_layer_sizes=(200,)))
+    assert "activation" not in suggest_space(MLPClassifier(activation="logistic"))
+    assert "n_neighbors" not in suggest_space(KNeighborsClassifier(n_neighbors=500))
+    assert sorted(suggest_space(SVC(C=10.0))) == ["gamma"]
+    with pytest.raises(ValueError, match=r"You set every parameter of LinearSVC .*: C\. Leave one"):
+        suggest_space(LinearSVC(C=10.0))
+
+
+@pytest.mark.usefixtures("packaged")
+@pytest.mark.parametrize(
+    "estimator",
+    [RandomForestClassifier(), ExtraTreesRegressor(), HistGradientBoostingClassifier()],
+    ids=lambda each: type(each).__name__,
+)
+def test_number_of_trees_is_left_to_the_estimator(estimator):
+    assert not {"n_estimators", "max_iter"} & suggest_space(estimator).keys()
+
+
+@pytest.mark.usefixtures("packaged")
+@pytest.mark.parametrize(
+    "estimator",
+    [RandomForestClassifier(), DecisionTreeClassifier(), SVC(), KNeighborsClassifier(), Ridge()],
+    ids=lambda each: type(each).__name__,
+)
+def test_space_contains_default_values(estimator):
+    defaults, space = estimator.get_params(), suggest_space(estimator)
+    for name, values in space.items():
+        if isinstance(values, list):
+            assert defaults[name] in values, name
+        elif not isinstance(defaults[name], str):
+            low, high = values.support()
+            assert low <= defaults[name] <= high, name
+    if "max_depth" in space:
+        assert None in space["max_depth"]
+
+
+@pytest.mark.usefixtures("packaged")
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SGDClassifier(),
+        SGDRegressor(),
+        AdaBoostClassifier(),
+        BaggingRegressor(),
+        LinearSVR(),
+        RidgeClassifier(),
+        make_pipeline(StandardScaler(), SGDClassifier()),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_written_space_can_be_searched(estimator):
+    space = suggest_space(estimator)
+    assert Space.parse(space, estimator).sample(5, 0)
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = X[:, 0] + X[:, 1] > 0
+    search = TransferSearchCV(
+        estimator, "auto", n_iter=3, cv=2, archive=None, random_state=0, error_score="raise"
+    )
+    assert search.fit(X, y).space_.names
+
+
+@pytest.mark.parametrize("name", ["LGBMClassifier", "XGBRegressor"])
+def test_boosting_libraries_have_a_space(name):
+    """Their classes list parameters in ``__init__``; these stand-ins have the same names."""
+    space = WRITTEN[name]
+    source = f"def __init__(self, {', '.join(f'{p}=None' for p in space)}, n_estimators=100):\n"
+    source += "".join(f"    self.{p} = {p}\n" for p in [*space, "n_estimators"])
+    scope = {}
+    exec(source, scope)
+    estimator = type(name, (BaseEstimator,), {"__init__": scope["__init__"]})()
+    assert suggest_space(estimator).keys() == space.keys()
+
+
+def test_newest_space_of_the_own_archive_is_suggested(tmp_path):
+    archive = Archive(tmp_path / "own")
+    for id, high in (("a", 10.0), ("b", 50.0)):
+        space = {"C": loguniform(0.1, high), "epsilon": [0.1, 0.2], "kernel": ["rbf", "poly"]}
+        trials = [({"C": 1.0, "epsilon": 0.1, "kernel": "rbf"}, 0.5)]
+        archive.append(Task.from_trials(space, trials, estimator=SVR(), id=id))
+    found = suggest_space(make_pipeline(StandardScaler(), SVR()), archive=archive)
+    assert found["svr__C"].support() == (0.1, 50.0)
+    assert found["svr__epsilon"] == [0.1, 0.2] and found["svr__kernel"] == ["rbf", "poly"]
+    with pytest.raises(ValueError, match="No space can be suggested for SVR"):
+        suggest_space(SVR(), archive=None)
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    search = TransferSearchCV(SVR(), "auto", n_iter=2, cv=2, archive=archive, random_state=0)
+    assert sorted(search.fit(X, X[:, 0]).space_.names) == ["C", "epsilon", "kernel"]

@@ -139,7 +139,7 @@ def test_damaged_array_warns_and_search_runs(tmp_path, data):
 
 
 @pytest.mark.parametrize(
-    "X, y",
+    ("X", "y"),
     [
         (np.arange(40.0)[:, None], np.arange(40) % 2),
         (np.random.default_rng(0).normal(size=(10, 3)), np.arange(10) % 2),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import loguniform, randint
+from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -211,3 +212,57 @@ def test_only_trials_that_chose_the_target_estimator_are_kept():
         codes, kept = encode_past_task(space, past)
         assert kept.tolist() == [row]
         assert space.decode(codes[0])["C"] == pytest.approx(trials[row][0]["clf__C"])
+
+
+# -- parameters that an estimator passes on --------------------------------------------------------
+
+
+class Net(BaseEstimator):
+    """Passes ``module__x`` and ``optimizer__x`` on, as skorch and scikeras do."""
+
+    def __init__(self, module=dict, optimizer=dict, lr=0.1):
+        self.module, self.optimizer, self.lr = module, optimizer, lr
+        self.routed = {}
+
+    def set_params(self, **params):
+        own = {name: value for name, value in params.items() if "__" not in name}
+        for name in params.keys() - own.keys():
+            if name.partition("__")[0] not in ("module", "optimizer"):
+                raise ValueError(f"Invalid parameter {name}")
+        self.routed |= {name: params[name] for name in params.keys() - own.keys()}
+        return super().set_params(**own)
+
+    def get_params(self, deep=True):
+        return super().get_params(deep) | self.routed
+
+
+def test_parameter_of_a_module_belongs_to_its_net():
+    names = {"lr": [0.1, 0.2], "module__h": randint(4, 64), "optimizer__weight_decay": [0.0, 0.1]}
+    net = Net()
+    space = Space.parse(names, net)
+    assert space.canonical == {
+        "lr": "Net.lr",
+        "module__h": "Net.module__h",
+        "optimizer__weight_decay": "Net.optimizer__weight_decay",
+    }
+    assert net.routed == {}
+    pipeline = Pipeline([("scaler", StandardScaler()), ("net", net)])
+    nested = Space.parse({f"net__{name}": values for name, values in names.items()}, pipeline)
+    assert set(nested.canonical.values()) == set(space.canonical.values())
+    assert net.routed == {}
+
+
+def test_parameter_that_no_estimator_passes_on_is_refused():
+    with pytest.raises(ValueError, match="Invalid parameter 'modul__h' in the space"):
+        Space.parse({"modul__h": [1, 2]}, Net())
+    pipeline = Pipeline([("scaler", "passthrough"), ("net", Net())])
+    with pytest.raises(ValueError, match="Invalid parameter 'scaler__with_mean' in the space"):
+        Space.parse({"scaler__with_mean": [True, False]}, pipeline)
+
+
+def test_hint_finds_the_parameter_of_a_step():
+    pipeline = Pipeline([("scaler", StandardScaler()), ("svc", SVC())])
+    with pytest.raises(ValueError, match=r"Did you mean 'svc__C'\?"):
+        Space.parse({"C": [1, 2]}, pipeline)
+    with pytest.raises(ValueError, match=r"Did you mean 'C'\?"):
+        Space.parse({"c": [1, 2]}, SVC())
