@@ -113,7 +113,7 @@ def _make_parser() -> argparse.ArgumentParser:
     common.add_argument("--json", action="store_true", help="print the result as one line of JSON")
     parser = argparse.ArgumentParser(prog="sktransfer", description="Maintain an archive.")
     parser.add_argument("--version", action="version", version=f"sktransfer {__version__}")
-    nouns = parser.add_subparsers(required=True, metavar="archive")
+    nouns = parser.add_subparsers(required=True, metavar="{archive,train}")
     commands = nouns.add_parser("archive", help="the archive of past searches").add_subparsers(
         required=True, metavar="command"
     )
@@ -127,6 +127,10 @@ def _make_parser() -> argparse.ArgumentParser:
 
     _add_record_commands(add)
     _add_archive_commands(add)
+    help = "train the pretrained models further with the searches of an archive"
+    train = nouns.add_parser("train", help=help, description=help, parents=[common])
+    train.set_defaults(run=_train)
+    train.add_argument("--estimator", metavar="CLASS", help="only searches of this class, as SVC")
     return parser
 
 
@@ -319,6 +323,21 @@ def _prune(archive: Archive, options: argparse.Namespace) -> Output:
     action = "would be removed" if options.dry_run else "removed"
     data = {"removed": removed, "dry_run": options.dry_run}
     return Output(data, [*removed, f"{len(removed)} {action}"])
+
+
+def _train(archive: Archive, options: argparse.Namespace) -> Output:
+    from sktransfer.model_selection._continued_training import (
+        continue_training,
+        format_report,
+        report_to_json,
+    )
+
+    def show(line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+    reports = continue_training(archive, options.estimator, show)
+    exit_code = EXIT_SUCCESS if reports else EXIT_PROBLEMS
+    return Output(report_to_json(reports), format_report(reports), exit_code)
 
 
 # -- formatting -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 
 from sktransfer.archive import Archive, load_tasks
 from sktransfer.exceptions import SurrogateWarning
+from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.optimizer import TransferOptimizer
 from sktransfer.pretrained import model_digest
 from sktransfer.space import Space
@@ -31,11 +32,12 @@ def fit_or_load(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     be damaged are removed from the optimizer's tasks.
     """
     surrogate = optimizer.surrogate
+    optimizer.model_folders = model_folders(archive)
     if archive is None or not surrogate.is_cacheable or not optimizer.tasks:
         optimizer.tasks = load_tasks(optimizer.tasks)
         optimizer.fit_surrogate()
         return
-    settings = _settings(surrogate, optimizer.space, optimizer.metric)
+    settings = _settings(archive, surrogate, optimizer.space, optimizer.metric)
     state = archive.model_cache.get(settings, _cache_names(optimizer.tasks))
     if state is not None and _restore(surrogate, state, [task.id for task in optimizer.tasks]):
         optimizer.is_fitted = True
@@ -58,7 +60,8 @@ def has_cached(
     """Whether a model of exactly these tasks is cached, so that no record need be read."""
     if not surrogate.is_cacheable:
         return False
-    return archive.model_cache.has(_settings(surrogate, space, metric), _cache_names(tasks))
+    settings = _settings(archive, surrogate, space, metric)
+    return archive.model_cache.has(settings, _cache_names(tasks))
 
 
 def _cache_names(tasks: Sequence[Task]) -> list[str]:
@@ -66,7 +69,9 @@ def _cache_names(tasks: Sequence[Task]) -> list[str]:
     return [task.id if task.complete else f"{task.id}+{task.n_trials}" for task in tasks]
 
 
-def _settings(surrogate: Surrogate, space: Space, metric: Sequence[str]) -> dict[str, Any]:
+def _settings(
+    archive: Archive, surrogate: Surrogate, space: Space, metric: Sequence[str]
+) -> dict[str, Any]:
     params = sorted(surrogate.get_params(deep=True).items())
     return {
         "format": STATE_FORMAT,
@@ -74,7 +79,7 @@ def _settings(surrogate: Surrogate, space: Space, metric: Sequence[str]) -> dict
         "params": {n: _class_name(v) if isinstance(v, BaseEstimator) else v for n, v in params},
         "space": space.describe(),
         "metric": list(metric),
-        "pretrained": model_digest() if surrogate.uses_prior else "",
+        "pretrained": model_digest(model_folders(archive)) if surrogate.uses_prior else "",
     }
 
 

@@ -3,5 +3,6 @@
 from sktransfer.optimizer._optimizer import TransferOptimizer
 from sktransfer.optimizer._pool import Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
+from sktransfer.optimizer._score_prior import metric_of_head
 
-__all__ = ["Pool", "Proposal", "Suggestion", "TransferOptimizer"]
+__all__ = ["Pool", "Proposal", "Suggestion", "TransferOptimizer", "metric_of_head"]

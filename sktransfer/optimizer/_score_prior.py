@@ -190,6 +190,33 @@ def _match_columns(space: Space, owner: str, parameters: Sequence[Any]) -> Any:
             yield _Column(column, number, coordinates, values, is_list=True)
 
 
+class HeadMetric(NamedTuple):
+    """The output of a head that stands for a metric.
+
+    Parameters
+    ----------
+    number : int
+    has_unit : bool
+        Whether its scores have the unit of the metric.
+    """
+
+    number: int
+    has_unit: bool
+
+
+def metric_of_head(kind: str, names: Sequence[str]) -> HeadMetric:
+    """The output that agrees best with a metric, given all its names.
+
+    >>> metric_of_head("classification", ["f1"]), metric_of_head("regression", ["r2", "score"])
+    (HeadMetric(number=0, has_unit=False), HeadMetric(number=0, has_unit=True))
+    """
+    rows = enumerate(METRICS[kind])
+    found = [number for number, related in rows if not set(related).isdisjoint(names)]
+    if not found:
+        return HeadMetric(USUAL_METRIC[kind], False)
+    return HeadMetric(found[0], not SAME_UNIT.isdisjoint(names))
+
+
 def find_score_prior(
     space: Space,
     profile: DatasetProfile | None,
@@ -215,12 +242,9 @@ def find_score_prior(
         return None
     scaled = is_scaled(space.describe())
     scaled = looks_standardized(profile.scales) if scaled is False else True
-    related = METRICS[model.kind]
-    found = [i for i, names in enumerate(related) if not set(names).isdisjoint(metric)]
-    number = found[0] if found else USUAL_METRIC[model.kind]
-    has_level = bool(found) and not SAME_UNIT.isdisjoint(metric)
+    found = metric_of_head(model.kind, metric)
     try:
-        made = PretrainedScores(space, model, owner, scaled, number, has_level)
+        made = PretrainedScores(space, model, owner, scaled, found.number, found.has_unit)
         description = made.describe(profile)
         if description is not None:  # read all arrays now: a damaged one must not stop a search
             made.predict(np.full((1, space.n_columns), 0.5), description[None])

@@ -77,3 +77,21 @@ def finish_arrays(
     distances = np.sqrt((((psi - center) @ spread) ** 2).mean(axis=1))
     radius = STRANGE_FACTOR * np.quantile(distances, STRANGE_QUANTILE)
     return made | {"center": center, "spread": spread, "radius": np.array(radius)}
+
+
+def extend_arrays(
+    model: PretrainedModel,
+    encoders: Mapping[str, ConfigurationEncoder],
+    members: Sequence[Mapping[str, np.ndarray]],
+    provenance: Mapping[str, Any],
+) -> dict[str, np.ndarray]:
+    """The arrays of a model with other weights, and with heads that are new or trained further.
+
+    Weights of heads that `members` do not have stay as they are.
+    """
+    arrays = model.arrays()
+    about = json.loads(str(arrays["about"]))
+    about["heads"] |= {owner: describe_parameters(each) for owner, each in encoders.items()}
+    about["provenance"] |= dict(provenance)
+    stacked = {name: np.stack([member[name] for member in members]) for name in members[0]}
+    return arrays | stacked | {"about": np.array(json.dumps(about))}

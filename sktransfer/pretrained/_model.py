@@ -92,16 +92,33 @@ class PretrainedModel:
             self._layers[prefix] = found
         return self._layers[prefix]
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All arrays by name."""
+        return {name: np.asarray(self._arrays[name]) for name in self._arrays}
+
+    def members(self) -> list[dict[str, np.ndarray]]:
+        """The weights of each member of the ensemble by name."""
+        weights = {n: a for n, a in self.arrays().items() if n.endswith((".w", ".b"))}
+        n_members = len(next(iter(weights.values())))
+        return [
+            {name: array[i].astype(np.float32) for name, array in weights.items()}
+            for i in range(n_members)
+        ]
+
     # -- data sets -----------------------------------------------------------------------------
 
     def embed(self, profile: DatasetProfile | None) -> np.ndarray | None:
         """psi of a data set, (q,); None if its profile holds too little."""
         if profile is None or profile.kind != self.kind or not profile.response_curves:
             return None
-        numbers = read_profile(profile, self._names)
+        numbers = self.read_numbers(profile)
         if np.isfinite(numbers).mean() < MIN_KNOWN_SHARE:
             return None
         return self.embed_numbers(numbers[None])[0]
+
+    def read_numbers(self, profile: DatasetProfile) -> np.ndarray:
+        """The numbers of a profile that the encoder reads, (F,); NaN where it has none."""
+        return read_profile(profile, self._names)
 
     def embed_numbers(self, numbers: np.ndarray) -> np.ndarray:
         """psi of data sets, given the numbers of their profiles; (K, F) -> (K, q)."""

@@ -87,6 +87,11 @@ class TrainingOptions:
         Standard deviation of noise that is added to the numbers of a profile.
     top_weight : float
         How much more the good configurations count: exp(top_weight z).
+    anchor : float
+        Cost of the squared distance of the weights from those that training starts from.
+    keeps_encoder : bool
+        Whether the encoder stays as it is, so that embeddings remain comparable.
+    seed : int
     """
 
     n_embedding: int = 16
@@ -100,6 +105,8 @@ class TrainingOptions:
     dropout: float = 0.2
     noise: float = 0.1
     top_weight: float = 0.0
+    anchor: float = 0.0
+    keeps_encoder: bool = False
     seed: int = field(default=0, compare=False)
 
 
@@ -129,17 +136,23 @@ def train_model(
         generator = torch.Generator().manual_seed(options.seed)
         rng = np.random.default_rng(options.seed)
         model = _make_weights(features.shape[1], surfaces, options, generator)
-        for name, array in (start or {}).items():
-            if name in model and model[name].shape == array.shape:
-                model[name] = torch.tensor(array, dtype=torch.float32)
-        for weight in model.values():
+        anchors = {
+            name: torch.tensor(array, dtype=torch.float32)
+            for name, array in (start or {}).items()
+            if name in model and model[name].shape == array.shape
+        }
+        model |= {name: anchor.clone() for name, anchor in anchors.items()}
+        trained = [
             weight.requires_grad_(True)
+            for name, weight in model.items()
+            if not (options.keeps_encoder and name.startswith("encoder."))
+        ]
         batches = [_as_tensors(surface) for surface in surfaces]
         X = torch.tensor(features, dtype=torch.float32)
         used = np.unique(np.concatenate([surface.rows for surface in surfaces]))
         n_steps = max(1, int(np.ceil(len(used) / options.batch_size)))
         optimizer = torch.optim.AdamW(
-            list(model.values()), lr=options.learning_rate, weight_decay=options.weight_decay
+            trained, lr=options.learning_rate, weight_decay=options.weight_decay
         )
         schedule = torch.optim.lr_scheduler.OneCycleLR(
             optimizer, options.learning_rate, total_steps=n_steps * options.n_epochs
@@ -148,9 +161,11 @@ def train_model(
             total = 0.0
             for part in np.array_split(rng.permutation(used), n_steps):
                 loss = _step_loss(model, X, batches, part, options, rng, generator)
+                for name, anchor in anchors.items() if options.anchor else ():
+                    loss = loss + options.anchor * ((model[name] - anchor) ** 2).sum()
                 optimizer.zero_grad()
                 loss.backward()
-                torch.nn.utils.clip_grad_norm_(list(model.values()), 1.0)
+                torch.nn.utils.clip_grad_norm_(trained, 1.0)
                 optimizer.step()
                 schedule.step()
                 total += float(loss.detach()) / n_steps

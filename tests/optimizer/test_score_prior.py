@@ -43,7 +43,12 @@ def data():
 def test_codes_are_those_of_decoded_configurations(model, data):
     space = Space.parse(SPACE, SVC())
     prior = PretrainedScores(space, model, "SVC", False, metric=0, has_level=True)
-    assert prior.known.tolist() == [True, True, True, False]
+    assert dict(zip(space.names, prior.known, strict=True)) == {
+        "C": True,
+        "gamma": True,
+        "kernel": True,
+        "degree": False,
+    }
     drawn = space.sample(50, 0)
     units = Units.from_profile(data, False)
     expected = np.column_stack([ENCODER.encode(drawn, units), np.zeros(50)])
@@ -67,7 +72,7 @@ def test_unknown_column_does_not_change_predictions(model, data):
     space = Space.parse(SPACE, SVC())
     prior = PretrainedScores(space, model, "SVC", False, metric=0, has_level=True)
     theta = np.tile(space.encode(space.sample(1, 0)), (3, 1))
-    theta[:, 3] = [0.1, 0.5, 0.9]
+    theta[:, space.names.index("degree")] = [0.1, 0.5, 0.9]
     mean, std = prior.predict(theta, prior.describe(data)[None])
     assert np.ptp(mean) == np.ptp(std) == 0
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_iris, make_moons
 
 from sktransfer import profile
 from sktransfer.exceptions import TransferWarning
@@ -110,10 +111,11 @@ def test_file_returns_same_predictions_in_half_precision(arrays, model, tmp_path
     assert read.encoder_of("SVC").parameters == ENCODER.parameters
 
 
-def test_unusual_data_are_recognized(model):
-    usual = model.embed(profile(*make_data(50)))
-    assert model.strangeness(usual) < 1
-    assert model.strangeness(usual + 100) > 1
+def test_unusual_data_are_recognized():
+    model = load_model("classification")
+    for data in (make_data(50), load_iris(return_X_y=True), make_moons(200, noise=0.2)):
+        psi = model.embed(profile(*data))
+        assert model.strangeness(psi) < 1 < model.strangeness(psi + 100)
 
 
 def test_profiles_without_curves_are_not_embedded(model):
