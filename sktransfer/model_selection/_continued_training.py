@@ -34,7 +34,7 @@ FOLDER = "pretrained"
 MIN_TRIALS = 5  # of a search, with fewer of which it teaches nothing
 MIN_TASKS = 3  # of an estimator without a head
 LOG_RATIO = 50.0  # of the largest to the smallest value, from which on an axis is logarithmic
-TRAINING = {  # how the shipped weights are trained further
+TRAINING: dict[str, Any] = {  # how the shipped weights are trained further
     "learning_rate": 3e-3,
     "weight_decay": 0.0,
     "anchor": 0.01,

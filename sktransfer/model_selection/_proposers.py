@@ -255,9 +255,9 @@ def format_transfer_summary(optimizer: TransferOptimizer) -> str:
     """One line on what a search is about to learn from."""
     tasks, similarity = optimizer.tasks, optimizer.similarity()
     start = "Starting without transfer."
-    if optimizer.embedding is not None:
+    if optimizer.is_pretrained:
         start = "Starting from the pretrained model."
-    elif optimizer.prior is not None:
+    elif optimizer.prior is not None and optimizer.prior.has_scores:
         start = "The data are unlike those of the pretrained model. Starting without transfer."
     if not tasks:
         return f"No past search of this estimator and these parameters. {start}"
@@ -269,6 +269,6 @@ def format_transfer_summary(optimizer: TransferOptimizer) -> str:
         is_excluded = text.startswith("excluded: ")
         reason = text.removeprefix("excluded: ") if is_excluded else "nothing is similar"
         return f"None of {len(tasks)} past searches is used ({reason}). {start}"
-    besides = " and the pretrained model" if optimizer.embedding is not None else ""
+    besides = " and the pretrained model" if optimizer.is_pretrained else ""
     most = tasks[used[0]].label
     return f"Learning from {len(used)} past searches{besides}, most from {most}."

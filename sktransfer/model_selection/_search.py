@@ -155,9 +155,9 @@ class TransferSearchCV(BaseSearchCV):
     surrogate_ : Surrogate or None
         The fitted model; None if the whole grid was evaluated.
     embedding_ : ndarray of shape (q,) or None
-        The learned embedding of (X, y) that the pretrained model predicts from; None if the
-        surrogate does not use it, the estimator has no pretrained model, or the data are unlike all
-        data of its training.
+        The learned embedding of (X, y), by which past searches are compared and scores are
+        predicted; None if the surrogate does not use it, too little is known of the data, or they
+        are unlike all data of the training.
     space_ : Space
         The space that was searched.
     task_id_ : str or None

@@ -169,10 +169,9 @@ class TransferOptimizer:
 
     @property
     def embedding(self) -> np.ndarray | None:
-        """The pretrained embedding of the target's data, (q,), if the surrogate predicts from it.
+        """The pretrained embedding of the target's data, (q,), if the surrogate uses it.
 
-        None if there is none: the estimator has no pretrained model, too little is known of the
-        data, or they are unlike all data of the training.
+        None if too little is known of the data, or they are unlike all data of the training.
         """
         if self.prior is None:
             return None
@@ -180,6 +179,11 @@ class TransferOptimizer:
         if description is None or self.prior.strangeness(description) > 1.0:
             return None
         return self.prior.embedding(description[None])[0]
+
+    @property
+    def is_pretrained(self) -> bool:
+        """Whether a pretrained model predicts scores of this estimator on the target's data."""
+        return self.prior is not None and self.prior.has_scores and self.embedding is not None
 
     # -- ask -----------------------------------------------------------------------------------
 
@@ -256,7 +260,7 @@ class TransferOptimizer:
         sources = find_sources([task.id for task in self.tasks], restarted.similarity())
         names = {task.id: task.name for task in self.tasks}
         has_model = bool(sources) and self.surrogate.uses_past_tasks
-        found = restarted.propose(n) if has_model or restarted.embedding is not None else []
+        found = restarted.propose(n) if has_model or restarted.is_pretrained else []
         if any(proposal.is_from_past for proposal in found):
             restarted._sign = 1  # the best first are those with the highest scores
             predictions = restarted.predict([proposal.params for proposal in found])

@@ -68,6 +68,26 @@ class _Column(NamedTuple):
     is_list: bool
 
 
+class PretrainedEmbedding(ScorePrior):
+    """The pretrained embedding, for an estimator without a head: it compares data sets only.
+
+    Parameters
+    ----------
+    model : PretrainedModel
+    """
+
+    has_scores = False
+
+    def __init__(self, model: PretrainedModel):
+        self._model = model
+
+    def describe(self, profile: DatasetProfile | None) -> np.ndarray | None:
+        return self._model.embed(profile)
+
+    def strangeness(self, description: np.ndarray) -> float:
+        return self._model.strangeness(description)
+
+
 class PretrainedScores(ScorePrior):
     """A pretrained head, bound to a space.
 
@@ -83,6 +103,11 @@ class PretrainedScores(ScorePrior):
         The metric of the head.
     has_level : bool
         Whether the unit of the scores is that of the head.
+
+    Attributes
+    ----------
+    known : ndarray of bool, shape (d,)
+        Columns that the head knows. It predicts the same for all values of the others.
     """
 
     def __init__(
@@ -222,8 +247,10 @@ def find_score_prior(
     profile: DatasetProfile | None,
     metric: Sequence[str],
     folders: Sequence[Path] = (),
-) -> PretrainedScores | None:
-    """The pretrained predictions for a space; None if there is no head that knows a parameter.
+) -> PretrainedScores | PretrainedEmbedding | None:
+    """The pretrained predictions for a space; only the embedding without a head that knows it.
+
+    None if there is no model of the target's kind.
 
     Parameters
     ----------
@@ -235,11 +262,12 @@ def find_score_prior(
     folders : sequence of Path
         Folders of models that replace the shipped one, if they have one of this kind.
     """
-    if profile is None or len(space.predictors) != 1:
+    model = None if profile is None else load_model(profile.kind, folders)
+    if profile is None or model is None or not space.predictors:
         return None
-    model, owner = load_model(profile.kind, folders), space.predictors[0]
-    if model is None or owner not in model.owners:
-        return None
+    owner = space.predictors[0]
+    if len(space.predictors) > 1 or owner not in model.owners:
+        return PretrainedEmbedding(model)
     scaled = is_scaled(space.describe())
     scaled = looks_standardized(profile.scales) if scaled is False else True
     found = metric_of_head(model.kind, metric)
@@ -257,4 +285,4 @@ def find_score_prior(
             stacklevel=2,
         )
         return None
-    return made if made.known.any() else None
+    return made if made.known.any() else PretrainedEmbedding(model)

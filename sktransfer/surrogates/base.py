@@ -26,11 +26,11 @@ class ScorePrior:
 
     Attributes
     ----------
-    known : ndarray of bool, shape (d,)
-        Columns that the model knows. It predicts the same for all values of the others.
+    has_scores : bool
+        Whether it predicts scores. Otherwise its descriptions only serve to compare data sets.
     """
 
-    known: np.ndarray
+    has_scores: bool = True
 
     def describe(self, profile: DatasetProfile | None) -> np.ndarray | None:
         """The description of a data set, (q,); None if too little is known of it."""

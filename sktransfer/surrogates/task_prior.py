@@ -63,7 +63,13 @@ from sktransfer.surrogates._core.transported_past import (
     fit_gain,
     predict_past,
 )
-from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
+from sktransfer.surrogates.base import (
+    EncodedTask,
+    Posterior,
+    ScorePrior,
+    SearchHints,
+    Surrogate,
+)
 from sktransfer.utils._scores import impute_failures
 
 MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
@@ -169,17 +175,24 @@ class TaskPrior(TaskProcesses):
         if descriptions is None or tasks[0].prior is None:
             self.learned_ |= self._fit_hyperparameters(weighted / units[1], None)[0]
             return
-        predicted = predict_past(tasks[0].prior, self.past_, descriptions)
-        gain = fit_gain(self.past_, predicted)
-        self.learned_ |= {"descriptions": descriptions, "gain": np.array(gain)}
-        prediction = TargetPrediction(tasks[0].prior, descriptions[0], gain)
-        self.learned_ |= self._choose_distance(weighted / units[1], prediction)
+        self.learned_ |= {"descriptions": descriptions}
+        prediction = self._fit_gain(tasks[0].prior)
+        embedded = tasks[0].prior.embedding(descriptions)
+        self.learned_ |= self._choose_distance(weighted / units[1], embedded, prediction)
+
+    def _fit_gain(self, prior: ScorePrior) -> TargetPrediction | None:
+        """Find how much past scores follow their predictions; None without predictions."""
+        if not prior.has_scores:
+            return None
+        descriptions = self.learned_["descriptions"]
+        gain = fit_gain(self.past_, predict_past(prior, self.past_, descriptions))
+        self.learned_["gain"] = np.array(gain)
+        return TargetPrediction(prior, descriptions[0], gain)
 
     def _choose_distance(
-        self, by_features: np.ndarray, prediction: TargetPrediction
+        self, by_features: np.ndarray, embedded: np.ndarray, prediction: TargetPrediction | None
     ) -> dict[str, np.ndarray]:
         """Compare data sets by the embedding, or by meta-features where these predict better."""
-        embedded = prediction.embedding(self.learned_["descriptions"])
         is_known = np.isfinite(embedded).all(axis=1)
         filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
         squares = _squared_distances(filled, filled, np.ones(filled.shape[1]))
@@ -265,12 +278,12 @@ class TaskPrior(TaskProcesses):
     def _predict_target(self, target: EncodedTask) -> TargetPrediction | None:
         """The pretrained prediction of the target's scores; None if there is none."""
         description = describe_target(target) if self.pretrained else None
-        if description is None or target.prior is None:
+        if description is None or target.prior is None or not target.prior.has_scores:
             return None
         if not self._has_past:
             return TargetPrediction(target.prior, description, 1.0)
         past = self.learned_.get("descriptions")
-        if past is None or past.shape[1] != len(description):
+        if past is None or past.shape[1] != len(description) or "gain" not in self.learned_:
             return None
         # If past scores are noise, they do not tell how good predictions are either.
         gain = 1.0 if self.learned_["noise"] else float(self.learned_["gain"])
@@ -313,9 +326,12 @@ class TaskPrior(TaskProcesses):
         texts = [f"excluded: {self.max_tasks} other tasks are more similar"] * len(self.past_)
         own = target.profile.meta_features if target.profile is not None else {}
         n_known = sum(name in own for name in self.encoder_.names_)
+        basis, is_known = f"{n_known} meta-features", self.learned_["known"] & bool(n_known)
+        if self._uses_embedding and describe_target(target) is not None:
+            basis = "the pretrained embedding"
+            is_known = np.isfinite(self.learned_["descriptions"]).all(axis=1)
         for number in self._nearest_tasks(target)[0]:
-            is_compared = n_known and self.learned_["known"][number]
-            texts[number] = f"{n_known} meta-features" if is_compared else "its trials only"
+            texts[number] = basis if is_known[number] else "its trials only"
         return self._scatter_text(texts)
 
     # -- the target ----------------------------------------------------------------------------

@@ -111,7 +111,8 @@ def test_there_is_no_prior_where_nothing_is_known(space, estimator, problem, dat
     monkeypatch.setattr(
         "sktransfer.optimizer._score_prior.load_model", lambda *_: PretrainedModel(arrays)
     )
-    assert find_score_prior(Space.parse(space, estimator), data, METRIC) is None, problem
+    prior = find_score_prior(Space.parse(space, estimator), data, METRIC)
+    assert prior is None or not prior.has_scores, problem
 
 
 def test_metrics_choose_the_output_of_the_head(data):

@@ -8,7 +8,7 @@ import pytest
 from sktransfer import profile
 from sktransfer.surrogates import EncodedTask, ScorePrior, TaskPrior
 from sktransfer.surrogates._core.past_trials import PastTrials
-from sktransfer.surrogates._core.transported_past import fit_gain, predict_past
+from sktransfer.surrogates._core.transported_past import GAIN_STRENGTH, fit_gain, predict_past
 from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 
 NUMBERS = np.array([False, False])
@@ -22,8 +22,6 @@ def bump(theta, best):
 
 class Peaks(ScorePrior):
     """Predicts a peak at the place that the number of rows of a data set encodes."""
-
-    known = np.array([True, True])
 
     def __init__(self, sign=1.0, strangeness=0.0, level=None):
         self.sign, self._strangeness, self._level = sign, strangeness, level
@@ -114,7 +112,7 @@ def test_gain_is_shrunken_slope():
     past = PastTrials.from_tasks(tasks, "standardize")
     descriptions = np.array([[0.2, 0.5], [0.8, 0.5]])
     predicted = predict_past(Peaks(), past, descriptions)
-    product = variance = 1.0
+    product = variance = GAIN_STRENGTH
     for number, h in enumerate(predicted):
         z = past.z[past.owner == number]
         product += np.mean((h - h.mean()) * (z - z.mean()))
@@ -164,3 +162,20 @@ def test_state_is_restored():
     assert_same_state(model.get_state(), copy.get_state())
     here = target(0.4, n=4)
     assert_same_prediction(copy.posterior(here).predict(GRID), model.posterior(here).predict(GRID))
+
+
+class Places(Peaks):
+    """Compares data sets, but predicts nothing."""
+
+    has_scores = False
+
+
+def test_embedding_without_scores_weighs_past_tasks():
+    peaks = (0.1, 0.12, 0.14, 0.86, 0.88, 0.9)
+    past = [past_task(p, seed=i, prior=Places()) for i, p in enumerate(peaks)]
+    model = TaskPrior().fit(past)
+    here = target(0.13, prior=Places())
+    similarity = model.similarity(here)
+    assert similarity[:3].min() > 2 * similarity[3:].max()
+    assert set(model.similarity_basis(here)) == {"the pretrained embedding"}
+    assert model.hints(here).restrict_to is not None  # as without pretrained predictions

@@ -51,11 +51,6 @@ class TargetPrediction:
         """The part of descriptions by which data sets are compared; (K, q) -> (K, p)."""
         return self._prior.embedding(descriptions)
 
-    @property
-    def known(self) -> np.ndarray:
-        """Columns that the prior knows, (d,)."""
-        return self._prior.known
-
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation; (n, d) -> (n,), (n,)."""
         [mean], [std] = self._prior.predict(theta, self._description[None])
