@@ -25,7 +25,7 @@ from sktransfer.exceptions import ArchiveWarning
 
 EXIT_SUCCESS, EXIT_PROBLEMS, EXIT_USAGE_ERROR = 0, 1, 2
 PRUNE_RULES = ("older_than", "keep_newest", "max_records")
-EXPORT_PARTS = ("samples", "fingerprints", "names", "times")
+EXPORT_PARTS = ("samples", "names", "times")
 
 
 class Output(NamedTuple):
@@ -135,7 +135,10 @@ def _make_parser() -> argparse.ArgumentParser:
         export.add_argument(
             f"--no-{part}", dest=part, action="store_false", help=f"omit the {part}"
         )
-    add("import", _import, "add the records of an exported file", file="the file")
+    receive = add("import", _import, "add the records of an exported file", file="the file")
+    for command in (export, receive):
+        # Not the key itself, which other users of the machine could see in the list of processes.
+        command.add_argument("--key-file", metavar="FILE", help="file with the key both sides know")
     add("stats", _stats, "count records, trials, estimators and formats")
     prune = add("prune", _prune, "remove old or surplus records")
     prune.add_argument(
@@ -207,7 +210,14 @@ def _merge(archive: Archive, options: argparse.Namespace) -> Output:
 
 
 def _import(archive: Archive, options: argparse.Namespace) -> Output:
-    return _import_output(archive.import_(options.file))
+    return _import_output(archive.import_(options.file, key=_read_key(options)))
+
+
+def _read_key(options: argparse.Namespace) -> str | None:
+    if options.key_file is None:
+        return None
+    with open(options.key_file, encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def _import_output(report: ImportReport) -> Output:
@@ -218,7 +228,7 @@ def _import_output(report: ImportReport) -> Output:
 
 def _export(archive: Archive, options: argparse.Namespace) -> Output:
     parts = {part: getattr(options, part) for part in EXPORT_PARTS}
-    n_records = archive.export(options.file, **parts)
+    n_records = archive.export(options.file, key=_read_key(options), **parts)
     data = {"records": n_records, "file": options.file}
     return Output(data, [f"{n_records} records in {options.file}"])
 

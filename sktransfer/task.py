@@ -116,6 +116,8 @@ class Task:
         See `TASK_FORMAT`.
     resume : dict or None
         What ``resume=True`` needs: digests that identify the search, and the results of each fold.
+    origin : str
+        Where the record was imported or merged from. Empty for the archive's own searches.
 
     Examples
     --------
@@ -134,6 +136,7 @@ class Task:
     complete: bool = True
     format: int = TASK_FORMAT
     resume: dict[str, Any] | None = None
+    origin: str = ""
 
     def __post_init__(self) -> None:
         id, created = new_task_id()

@@ -100,7 +100,7 @@ def test_ls_warns_of_bad_file_in_one_line(run, archive):
 
 def test_merge_export_and_import_count_records(run, archive, tmp_path):
     file, other = tmp_path / "all.zip", tmp_path / "other"
-    assert run("export", file, "--no-names", "--no-fingerprints")[0] == 0
+    assert run("export", file, "--no-names")[0] == 0
     assert run("import", file, on=other)[1] == "2 added, 0 known, 0 refused\n"
     assert json.loads(run("merge", other, "--json")[1]) == {
         "added": [],
@@ -116,7 +116,10 @@ def test_export_passes_options_to_archive(run, monkeypatch, tmp_path):
     options = {}
     monkeypatch.setattr(Archive, "export", lambda self, file, **parts: options.update(parts) or 0)
     run("export", tmp_path / "a.zip", "--samples", "--no-times")
-    assert options == {"samples": True, "fingerprints": True, "names": True, "times": False}
+    assert options == {"key": None, "samples": True, "names": True, "times": False}
+    (tmp_path / "secret").write_text("between us\n")
+    run("export", tmp_path / "a.zip", "--key-file", tmp_path / "secret")
+    assert options["key"] == "between us"
 
 
 def test_stats_counts_records_trials_and_formats(run):

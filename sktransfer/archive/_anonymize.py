@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 from sklearn.metrics import get_scorer_names
@@ -21,67 +23,92 @@ _ESTIMATOR_PARAMETERS = {
 }
 """Parameters of scikit-learn that hold an estimator. Any other name of one is that of a step."""
 _PUBLIC_PREFIXES = ("sklearn.", "numpy.", "scipy.", "builtins.")
-_NO_ROWS: dict[str, Any] = {
-    "fingerprint": [],
-    "n_distinct": 0,
-    "ordered_fingerprint": [],
-    "n_ordered": 0,
-    "enclosing": [],
-}
+_OBJECT_DIGEST = re.compile(r"#[0-9a-f]{12}$")
+_METRIC_DIGEST = re.compile(r"(?<=[ =])[0-9a-f]{8}\b")
 
 
-def redact(
-    record: dict[str, Any], *, samples: bool, fingerprints: bool, names: bool, times: bool
-) -> dict[str, Any]:
+def redact(record: dict[str, Any], *, samples: bool, names: bool, times: bool) -> dict[str, Any]:
     """Return a copy of a record that contains only what the choices allow. See `Archive.export`.
 
-    >>> record = {"id": "a", "created": "2025-01-02", "trials": []}
+    Whatever the choices, digests of the user's functions and objects become numbers, because those
+    who guess a function could check their guess.
+
+    >>> record = {"id": "a", "created": "2025-01-02", "trials": [], "metrics": [], "space": {}}
     >>> record["profile"] = {"sample": {"X": [[1.0]]}}
-    >>> redact(record, samples=False, fingerprints=True, names=True, times=True)["profile"]
+    >>> redact(record, samples=False, names=True, times=True)["profile"]
     {'sample': None}
     """
-    record = dict(record)
-    if not (fingerprints and names and times):
-        record["resume"] = _continuation(record.get("resume"), times)
-    profile = record["profile"]
-    if profile is not None and not samples:
-        profile = _without_samples(profile)
-    if profile is not None and not fingerprints:
-        # By the word as well, so that fingerprints which a later version adds are removed, too.
-        profile = {key: [] if "fingerprint" in key else value for key, value in profile.items()}
-        profile.update(_NO_ROWS)
-    record["profile"] = profile
+    record = {**record, "origin": "", "resume": keep_continuation(record.get("resume"))}
+    if record["profile"] is not None and not samples:
+        record["profile"] = {**record["profile"], "sample": None}
     if not times:
         record = _without_times(record)
+    record = _without_digests(record)
     return record if names else _without_names(record)
 
 
-def _without_samples(profile: dict[str, Any]) -> dict[str, Any]:
-    profile = {**profile, "sample": None}
-    if isinstance(profile.get("enclosing"), list):
-        parts = profile["enclosing"]
-        profile["enclosing"] = [_without_samples(part) for part in parts if isinstance(part, dict)]
-    return profile
+def _without_digests(record: dict[str, Any]) -> dict[str, Any]:
+    """Number the digests in the values and in the names of metrics, in the order they occur in."""
+    numbers: dict[str, str] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return numbers.setdefault(found[0], f"#{len(numbers) + 1}")
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, list):
+            return [walk(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if isinstance(value.get("object"), str):
+            return {**value, "object": _OBJECT_DIGEST.sub(number, value["object"])}
+        content = value.get("content")
+        if "class" in value and isinstance(content, str):
+            value = {**value, "content": numbers.setdefault(content, f"#{len(numbers) + 1}")}
+        return {key: walk(item) for key, item in value.items()}
+
+    def rename(metrics: Iterable[str]) -> dict[str, str]:
+        return {name: _METRIC_DIGEST.sub(number, name) for name in metrics}
+
+    names = rename(record["metrics"])
+    trials = [
+        {
+            **trial,
+            "params": walk(trial["params"]),
+            "metrics": {rename([k])[k]: value for k, value in trial["metrics"].items()},
+        }
+        for trial in record["trials"]
+    ]
+    metrics = [names[name] for name in record["metrics"]]
+    return {**record, "space": walk(record["space"]), "metrics": metrics, "trials": trials}
 
 
 def _without_times(record: dict[str, Any]) -> dict[str, Any]:
     """Remove times. Ids begin with a time, so the record gets another id, always the same one."""
     trials = [{**trial, "fit_time": float("nan")} for trial in record["trials"]]
-    return {**record, "id": _shared_id(record["id"]), "created": UNDATED, "trials": trials}
+    resume = record["resume"]
+    if resume is not None:
+        resume = {"continues": list(map(_shared_id, resume["continues"]))}
+    return {
+        **record,
+        "id": _shared_id(record["id"]),
+        "created": UNDATED,
+        "trials": trials,
+        "resume": resume,
+    }
 
 
 def _shared_id(id: str) -> str:
     return f"shared-{hash_bytes(id.encode(), 12).hex()}"
 
 
-def _continuation(resume: Plain, times: bool) -> dict[str, Plain] | None:
+def keep_continuation(resume: Plain) -> dict[str, Plain] | None:
     """Keep only the ids of the records that a search continues: their trials must not count twice.
 
     The rest of what resuming needs are digests of the data, and the times of every fold.
     """
     ids = resume.get("continues") if isinstance(resume, dict) else None
     ids = [id for id in ids if isinstance(id, str)] if isinstance(ids, list) else []
-    return {"continues": ids if times else list(map(_shared_id, ids))} if ids else None
+    return {"continues": ids} if ids else None
 
 
 def _without_names(record: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,9 @@ from __future__ import annotations
 import contextlib
 import heapq
 import os
+import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +34,7 @@ from sktransfer.archive._importers import (
 )
 from sktransfer.archive._index import add_entry, read_entries, save_if_worthwhile
 from sktransfer.archive._journal import Journals
+from sktransfer.archive._key import ArchiveKey, read_key, seal_plain
 from sktransfer.archive._lazy_task import LazyTask
 from sktransfer.archive._maintenance import Age, Finding, find_problems, ids_to_prune
 from sktransfer.archive._model_cache import ModelCache
@@ -54,7 +57,7 @@ from sktransfer.archive._storage import (
     starter_directory,
     warn_skipped,
 )
-from sktransfer.exceptions import RecordError
+from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
 
 
@@ -145,6 +148,40 @@ class Archive:
         if refresh:
             storage.refresh()
         return storage
+
+    def open_key(self) -> ArchiveKey | None:
+        """Return the key that seals the hashes in the records, made if there is none yet.
+
+        Returns
+        -------
+        ArchiveKey or None
+            None if the archive is readonly and has no key.
+
+        Raises
+        ------
+        RecordError, OSError
+            If the key cannot be read or written.
+
+        Examples
+        --------
+        >>> archive = Archive()
+        >>> archive.open_key() == archive.open_key(), Archive("none", readonly=True).open_key()
+        (True, None)
+        """
+        return read_key(self._open(), create=not self.readonly)
+
+    def _readable_key(self, storage: Storage) -> ArchiveKey | None:
+        """Return the key if there is one. If it cannot be read, warn."""
+        try:
+            return read_key(storage)
+        except (RecordError, OSError) as error:
+            warnings.warn(
+                f"The key of the archive cannot be read ({error}). Without it, it is not known "
+                "which past tasks share rows with the current data.",
+                ArchiveWarning,
+                stacklevel=3,
+            )
+            return None
 
     def _starter(self) -> Starter:
         wanted = self.path == "auto" if self.starter is None else self.starter
@@ -256,7 +293,8 @@ class Archive:
         tasks += self._starter().candidates(target, profile)
         known = {task.id for task in tasks}
         tasks += [task for task in extra_tasks if task.id not in known]
-        selection = select_past_tasks(tasks, target, profile, overlap)
+        key = self._readable_key(storage)
+        selection = select_past_tasks(tasks, target, profile, overlap, key)
         if not self.readonly:
             save_if_worthwhile(storage.directory)
         return selection
@@ -317,10 +355,15 @@ class Archive:
             raise TypeError(
                 f"An archive holds tasks, not a {type(task).__name__}. See Task.from_trials."
             )
+        storage = self._open(refresh=True)
+        if task.profile is not None and not task.profile.get("key"):
+            checked = record_to_task(task_to_record(task), f"task {task.id!r}")
+            key = read_key(storage, create=True)
+            assert key is not None
+            task = replace(checked, profile=seal_plain(checked.profile, key))
         data = dumps_plain(task_to_record(task))
         # Reading the bytes back makes sure that the record can be read later.
         written = record_to_task(loads_plain(data), f"task {task.id!r}")
-        storage = self._open(refresh=True)
         there = storage.find(task.id)
         if there is None:
             try:
@@ -454,7 +497,8 @@ class Archive:
     def merge(self, other: Archive | str | os.PathLike[str]) -> ImportReport:
         """Add every record of another archive, and the journals of its killed searches.
 
-        The other archive is not changed.
+        The other archive is not changed. Its records are past tasks for later searches here, and
+        ``resume=True`` never continues them.
 
         Parameters
         ----------
@@ -490,8 +534,8 @@ class Archive:
         self,
         file: str | os.PathLike[str],
         *,
+        key: str | bytes | None = None,
         samples: bool = False,
-        fingerprints: bool = True,
         names: bool = True,
         times: bool = True,
     ) -> int:
@@ -501,11 +545,12 @@ class Archive:
         ----------
         file : str or os.PathLike
             The ZIP file. An existing file is replaced.
+        key : str, bytes or None, default=None
+            A passphrase that you share with the reader of the file. With it, the hashes of rows are
+            included, and only those who know it can compare them with their own data. None leaves
+            the hashes out. It is then unknown to the reader which rows a record saw.
         samples : bool, default=False
             Whether to include samples of the data, if there are any.
-        fingerprints : bool, default=True
-            Whether to include the hashes of rows. Without them, it is unknown which rows a record
-            saw, and it is used only with ``overlap="allow"``.
         names : bool, default=True
             Whether to include the names that you chose: pipeline steps, functions, scorers. The
             names of classes and parameters are always included.
@@ -530,17 +575,23 @@ class Archive:
         storage = self._open(refresh=True)
         if not storage.exists():
             raise FileNotFoundError(2, "There is no archive to export", str(storage.directory))
-        return export_tasks(
-            self, file, samples=samples, fingerprints=fingerprints, names=names, times=times
-        )
+        own_key = self._readable_key(storage)
+        return export_tasks(self, file, own_key, key, samples=samples, names=names, times=times)
 
-    def import_(self, file: str | os.PathLike[str]) -> ImportReport:
+    def import_(
+        self, file: str | os.PathLike[str], *, key: str | bytes | None = None
+    ) -> ImportReport:
         """Add the records of a file that `export` wrote.
+
+        The records are past tasks for later searches. ``resume=True`` never continues them.
 
         Parameters
         ----------
         file : str or os.PathLike
             The file. It may come from any source, because nothing in it is run.
+        key : str, bytes or None, default=None
+            The passphrase with which the file was exported. Without it, hashes of rows in the file
+            are left out.
 
         Returns
         -------
@@ -551,6 +602,8 @@ class Archive:
         ------
         RecordError
             If the file is not an exported archive.
+        ValueError
+            If the file was exported with another key, or without one.
 
         Examples
         --------
@@ -564,7 +617,7 @@ class Archive:
         True
         """
         self._check_writable()
-        return import_records(self._open(), file)
+        return import_records(self._open(), file, key)
 
     def prune(
         self,

@@ -174,7 +174,12 @@ def _list_records(tasks: Path) -> list[tuple[str, int, int]]:
 def _make_entry(
     task: Task, size: int, mtime_ns: int, known: dict[str, dict[str, Any]]
 ) -> IndexEntry:
-    common = {"space": task.space, "metrics": list(task.metrics), "versions": task.versions}
+    common = {
+        "space": task.space,
+        "metrics": list(task.metrics),
+        "versions": task.versions,
+        "origin": task.origin,
+    }
     return IndexEntry(
         size,
         mtime_ns,
@@ -254,7 +259,7 @@ def _from_plain(plain: Any) -> dict[str, IndexEntry]:
     parts, columns = plain["parts"], dict(plain["columns"])
     for part in parts:
         check_space(part["space"])
-        lists = [part["metrics"], list(part["versions"].values())]
+        lists = [part["metrics"], list(part["versions"].values()), [part["origin"]]]
         if not all(type(text) is str for each in lists for text in each) or not part["metrics"]:
             raise ValueError("not the index of an archive")
     ids, columns["created"] = columns["id"].split("\n"), columns["created"].split("\n")

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from sktransfer.archive import _storage
+from sktransfer.archive._key import has_open_hashes
 from sktransfer.archive._record import (
     MAX_INTEGER,
     MIN_INTEGER,
@@ -183,6 +184,11 @@ class Journals:
     def start(self, task: Task) -> Journal:
         """Return the journal of a search that begins. Its record must have the same id later."""
         self._check_writable()
+        if has_open_hashes(task.profile):
+            raise PermissionError(
+                "the key of the archive cannot be read or written, and hashes of rows are not "
+                "written without it"
+            )
         return Journal(self.directory / (task.id + SUFFIX), task)
 
     def discard(self, id: str) -> bool:

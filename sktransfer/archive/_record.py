@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from sktransfer.archive._profile_schema import check_profile
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import TASK_FORMAT, Task, Trial
 from sktransfer.utils._array_text import decode_array, encode_array
@@ -247,11 +248,14 @@ def _task(record: dict) -> Task:
         complete=_typed(record, "complete", bool),
         format=record["format"],
         resume=resume if type(resume := record.get("resume")) is dict else None,
+        origin=_typed(record, "origin", str),
     )
 
 
 def _profile(record: dict) -> dict:
-    return unpack_numbers(_typed(record, "profile", dict))
+    profile = unpack_numbers(_typed(record, "profile", dict))
+    check_profile(profile)
+    return profile
 
 
 def unpack_numbers(value: Plain) -> Any:
@@ -343,6 +347,13 @@ def _strings(values: list, where: str) -> list[str]:
 def is_same_task(task: Task, other: Task) -> bool:
     """Whether two tasks have the same record. Unlike ``==``, this finds any two NaNs equal."""
     return identity(task_to_record(task)) == identity(task_to_record(other))
+
+
+def is_same_search(task: Task, other: Task) -> bool:
+    """Whether two tasks are about the same search, however much was left out of either."""
+    parts = [(each.space, each.metrics, each.created, each.complete) for each in (task, other)]
+    trials = [[asdict(trial) for trial in each.trials] for each in (task, other)]
+    return identity(parts[0]) == identity(parts[1]) and identity(trials[0]) == identity(trials[1])
 
 
 def is_continuation(task: Task, earlier: Task) -> bool:

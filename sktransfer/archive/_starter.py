@@ -146,6 +146,7 @@ def _tasks_of(
                 "profile": _decode_profile(json.loads(profiles[entry["data"]])),
                 "trials": columns_to_trials(entry["columns"]),
                 "complete": True,
+                "origin": "",
                 "format": TASK_FORMAT,
             }
             for entry in content["tasks"]

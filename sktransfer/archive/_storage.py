@@ -15,6 +15,7 @@ import sys
 import uuid
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -31,6 +32,7 @@ STARTER_VARIABLE = "SKTRANSFER_STARTER"
 PACKAGED_STARTER = Path(__file__).parent / "starter"
 DAMAGED_FOLDER = "damaged"
 
+MAX_KEY_BYTES = 1024
 MAX_CACHED_RECORDS, MAX_CACHED_BYTES = 16384, 64 * 2**20
 
 
@@ -163,12 +165,12 @@ def check_zip_end(file: BinaryIO, max_list_bytes: int) -> tuple[int, int]:
     return size, int.from_bytes(end[10:12], "little")
 
 
-def write_file(path: Path, data: bytes, new: bool = False) -> None:
+def write_file(path: Path, data: bytes, new: bool = False, mode: int = 0o666) -> None:
     """Write a file of the archive, as `atomic_write`, and make its folder if necessary."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         reject_symlink(path.parent)
-        atomic_write(path, data, new)
+        atomic_write(path, data, new, mode)
     except PermissionError as error:
         raise PermissionError(
             error.errno,
@@ -178,14 +180,16 @@ def write_file(path: Path, data: bytes, new: bool = False) -> None:
     sync_directory(path.parent)
 
 
-def atomic_write(path: Path, data: bytes, new: bool = False) -> None:
+def atomic_write(path: Path, data: bytes, new: bool = False, mode: int = 0o666) -> None:
     """Write a file under a temporary name, and rename it when it is complete and synced to disk.
 
-    With `new`, raise a FileExistsError if the file exists, even if it has just been created.
+    With `new`, raise a FileExistsError if the file exists, even if it has just been created. `mode`
+    are its permissions, of which the umask takes some away.
     """
     temporary = path.with_name(f".{path.stem}.{os.getpid()}-{uuid.uuid4().hex}.tmp")
     try:
-        with temporary.open("xb") as file:
+        opener = partial(os.open, mode=mode)
+        with open(temporary, "xb", opener=opener) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -331,6 +335,7 @@ class Storage:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.tasks = directory / "tasks"
+        self.key_file = directory / "key"
 
     def file(self, id: str) -> Path:
         """Return the record file of an id, whether or not it exists."""
@@ -343,6 +348,18 @@ class Storage:
     def exists(self, *folders: str) -> bool:
         """Whether the directory exists, and in it one of `folders`, if any are given."""
         return any((self.directory / folder).is_dir() for folder in folders or ("",))
+
+    def read_key_file(self) -> bytes | None:
+        """Return the content of the archive's key file; None if there is none."""
+        try:
+            return read_bounded(self.key_file, MAX_KEY_BYTES)
+        except FileNotFoundError:
+            return None
+
+    def write_key_file(self, data: bytes) -> None:
+        """Write the key file, readable for its owner only, unless there is one already."""
+        with contextlib.suppress(FileExistsError):
+            write_file(self.key_file, data, new=True, mode=0o600)
 
     def refresh(self) -> None:
         """Update the local copy. A local archive needs none."""

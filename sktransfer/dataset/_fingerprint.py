@@ -6,7 +6,7 @@ Rows
     * cell c: h(c) = mix(bits of float64(c)), so h(0) = 0 and sparse zeros need no hash;
     * row x: H(sum_j h(x_j)), which does not depend on the order of the columns,
       and H(sum_j m_j h(x_j)) with an odd m_j for each column, which does;
-    * fingerprint: the `FINGERPRINT_SIZE` smallest hashes of the distinct rows (a bottom-k sample),
+    * fingerprint: the `MAX_HASHES` smallest hashes of the distinct rows (a bottom-k sample),
       sorted.
 
     The target is not part of the hash: a row that was searched with y and with log(y) is one row.
@@ -31,7 +31,7 @@ from scipy import sparse
 from sktransfer.dataset._table import BLOCK_CELLS, NUMERIC, Table, as_floats, as_number
 from sktransfer.utils._hashing import hash_bytes
 
-FINGERPRINT_SIZE = 1024
+MAX_HASHES = 1 << 14
 MAX_SHAPE_CELLS = 1 << 20  # larger tables get no column fingerprint
 MIN_DISTINCT_VALUES = 20  # unrelated columns of few values often have the same shape
 N_PROBED_ROWS = 200  # rows in which distinct values are counted
@@ -45,20 +45,33 @@ def fingerprint_table(table: Table) -> dict[str, Any]:
     if table.is_kernel:
         cells, n_cells = bottom_k(hash_kernel_cells(table))
         return {"fingerprint": cells, "n_distinct": n_cells}
-    (unordered, n_distinct), (ordered, n_ordered) = map(bottom_k, hash_rows(table))
+    rows = hash_rows(table)
+    (unordered, n_distinct), (ordered, n_ordered) = map(bottom_k, rows)
     return {
         "fingerprint": unordered,
         "n_distinct": n_distinct,
         "ordered_fingerprint": ordered,
         "n_ordered": n_ordered,
         "column_fingerprint": bottom_k(hash_columns(table))[0],
+        "row_digest": digest_rows(rows[1]),
+        "row_hashes": rows[1],
     }
+
+
+def digest_rows(hashes: np.ndarray) -> np.ndarray:
+    """Digest the hashes of rows, whatever their order; of shape (2,), uint64.
+
+    Two sums of scrambled hashes modulo 2**64: that two tables agree in both by chance has a
+    probability of 2**-128.
+    """
+    scrambled = [mix_bits(hashes + np.uint64(offset)) for offset in (1, 2)]
+    return np.array([np.sum(words, dtype=np.uint64) for words in scrambled], dtype=np.uint64)
 
 
 def bottom_k(hashes: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the smallest distinct hashes, and the number of distinct hashes."""
     distinct = _distinct(hashes)
-    return distinct[:FINGERPRINT_SIZE].copy(), len(distinct)
+    return distinct[:MAX_HASHES].copy(), len(distinct)
 
 
 def estimate_overlap(a: np.ndarray, n_a: int, b: np.ndarray, n_b: int) -> float:

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sktransfer.dataset import _meta_features as mf
-from sktransfer.dataset._fingerprint import estimate_overlap, fingerprint_table
+from sktransfer.dataset._fingerprint import digest_rows, estimate_overlap, fingerprint_table
 from sktransfer.dataset._sketch import sketch
 from sktransfer.dataset._table import (
     MatrixLike,
@@ -33,6 +33,7 @@ from sktransfer.dataset._table import (
 from sktransfer.utils._threads import single_threaded
 
 MAX_CLASS_RATIOS = 50
+MAX_ENCLOSING = 8  # loops around loops: more are not known
 MAX_SAMPLE_COLUMNS = 200
 MIN_LANDMARK_ROWS = 6
 MIN_DISTINCT_SHARE = 0.995  # see `DatasetProfile.needs_column_order`
@@ -58,9 +59,9 @@ class DatasetProfile:
     meta_features : dict of str to float
         Finite numbers. Features that are not known are absent.
     fingerprint : array of uint64
-        The smallest hashes of the distinct rows, sorted, at most 1024. They depend neither on the
+        The smallest hashes of the distinct rows, sorted, at most 16384. They depend neither on the
         order of rows and columns nor on the container. A hash does not reveal its row, but whoever
-        guesses a whole row can check the guess.
+        guesses a whole row can check the guess. So an archive seals them before it writes them.
     n_distinct : int
         Number of distinct hashes from which the fingerprint was taken.
     ordered_fingerprint, n_ordered : array of uint64, int
@@ -68,6 +69,13 @@ class DatasetProfile:
         as word counts, are often equal up to the order of columns. `overlap` then uses these.
     column_fingerprint : array of uint64
         Hashes of the shapes of columns, independent of their units (see `_fingerprint`).
+    row_digest : array of uint64, shape (2,)
+        Digest of all rows, whatever their order. Empty if the rows are unknown.
+    row_hashes : array of uint64, shape (n_rows,)
+        Hashes of all rows in their order. They are kept in memory only (see `contains`).
+    key : str
+        Id of the key with which an archive sealed all these hashes; empty if they are not sealed.
+        Sealed hashes can be compared only with those that were sealed with the same key.
     enclosing : tuple of DatasetProfile
         Fingerprints of the data from which these were taken, if they are a part of a
         cross-validation. The other parts of it have no row in common with this one, but past tasks
@@ -101,6 +109,9 @@ class DatasetProfile:
     ordered_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
     n_ordered: int = 0
     column_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    row_digest: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    row_hashes: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    key: str = ""
     enclosing: tuple[DatasetProfile, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     sketch: dict[str, Any] | None = field(default=None, repr=False)
@@ -109,12 +120,15 @@ class DatasetProfile:
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as plain data: numbers, strings, None, lists and dicts.
 
+        The hashes of all rows, `row_hashes`, are left out.
+
         Examples
         --------
         >>> profile([[1.0], [2.0]]).to_dict()["n_rows"]
         2
         """
-        return {item.name: _to_plain(getattr(self, item.name)) for item in fields(self)}
+        names = [item.name for item in fields(self) if item.name != "row_hashes"]
+        return {name: _to_plain(getattr(self, name)) for name in names}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DatasetProfile:
@@ -126,7 +140,7 @@ class DatasetProfile:
         10
         """
         known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
-        for name in ("fingerprint", "ordered_fingerprint", "column_fingerprint"):
+        for name in ("fingerprint", "ordered_fingerprint", "column_fingerprint", "row_digest"):
             if name in known:
                 known[name] = np.array(known[name], dtype=np.uint64)
         for name in ("class_ratios", "notes"):
@@ -142,7 +156,7 @@ class DatasetProfile:
         """Estimate which share of the smaller data set's distinct rows is also in the other.
 
         The data from which either was taken count as well, and the largest share is returned. The
-        share is exact if both have at most 1024 distinct rows. Otherwise the error shrinks with
+        share is exact if both have at most 16384 distinct rows. Otherwise the error shrinks with
         the number of the smaller set's rows that both fingerprints cover: a thousand common rows
         out of a million are not detected. All rows are taken to be common if both have the same
         number of rows and at least half of the columns have the same shapes. Then the rows were
@@ -155,6 +169,11 @@ class DatasetProfile:
         >>> a.overlap(b)
         0.5
         """
+        if self.key != other.key:
+            raise ValueError(
+                "These profiles are sealed with different keys, so their rows cannot be compared. "
+                "Archive.select compares data with the records of an archive."
+            )
         ours, theirs = (self, *self.enclosing), (other, *other.enclosing)
         return max(one._overlap_itself(two) for one in ours for two in theirs)
 
@@ -170,6 +189,33 @@ class DatasetProfile:
         return estimate_overlap(
             self.fingerprint, self.n_distinct, other.fingerprint, other.n_distinct
         )
+
+    def contains(self, other: DatasetProfile) -> bool:
+        """Whether all rows of the other data are among these, and there are further rows.
+
+        This is exact. It is known if the other rows are the first ones of these, in any order, or
+        if the other data have at most 16384 distinct rows. Otherwise the answer is no.
+
+        Parameters
+        ----------
+        other : DatasetProfile
+            Its `row_hashes` are not needed, so it may come from a record.
+
+        Examples
+        --------
+        >>> week = profile([[1.0, 2.0], [3.0, 4.0]])
+        >>> profile([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).contains(week), week.contains(week)
+        (True, False)
+        """
+        ours = self.row_hashes
+        if self.key != other.key or not other.n_ordered < self.n_ordered:
+            return False
+        if not len(ours) or not len(other.row_digest) or not other.n_rows < self.n_rows:
+            return False
+        if np.array_equal(digest_rows(ours[: other.n_rows]), other.row_digest):
+            return True
+        theirs = other.ordered_fingerprint
+        return len(theirs) == other.n_ordered and bool(np.isin(theirs, ours).all())
 
     def _has_same_rows(self, other: DatasetProfile) -> bool:
         same_number = self.n_distinct == other.n_distinct
@@ -216,7 +262,8 @@ def profile(
     with warnings.catch_warnings(), np.errstate(all="ignore"), single_threaded:
         warnings.simplefilter("ignore")
         found = _profile_data(X, y, keep)
-        around = (_profile_rows(data) for data in enclosing if data is not X)
+        # The outermost data come last, and have most rows.
+        around = (_profile_rows(data) for data in enclosing[-MAX_ENCLOSING:] if data is not X)
         return replace(found, enclosing=tuple(p for p in around if not p._has_same_rows(found)))
 
 

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,7 +142,7 @@ class ModelProposer(Proposer):
     @property
     def selection(self) -> Selection:
         # Records that turned out to be damaged are no longer among the optimizer's tasks.
-        return Selection(self._optimizer.tasks, self._selection.excluded)
+        return replace(self._selection, used=self._optimizer.tasks)
 
     def _is_exhausted(self) -> bool:
         return self._optimizer.is_exhausted
@@ -166,7 +166,7 @@ class ModelProposer(Proposer):
     def _fit_surrogate(self) -> None:
         fit_or_load(self._optimizer, self._archive)
         if self._is_verbose and self.surrogate.uses_past_tasks:
-            print(format_transfer_summary(self._optimizer))
+            print(format_transfer_summary(self._optimizer, self._selection))
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
         for candidate in candidates:
@@ -193,9 +193,25 @@ def make_proposer(plan: SearchPlan, history: History) -> GridProposer | ModelPro
     return ModelProposer(plan, history) if plan.grid is None else GridProposer(plan, history)
 
 
-def format_transfer_summary(optimizer: TransferOptimizer) -> str:
-    """One line on the past tasks that a search is about to learn from."""
+def format_transfer_summary(optimizer: TransferOptimizer, selection: Selection) -> str:
+    """The past tasks that a search is about to learn from, and how many are excluded, and why."""
+    counts = selection.count_excluded()
+    lines = [_format_used_tasks(optimizer, has_excluded=bool(counts))]
+    if counts:
+        reasons = ", ".join(f"{n} ({reason})" for reason, n in counts.items())
+        lines.append(f"Excluded past searches: {reasons}.")
+    if any("shares rows" in reason for reason in counts):
+        lines.append('archive=Archive(..., overlap="allow") uses searches that share rows as well.')
+    n_unknown = sum(selection.overlap.get(task.id) == "unknown" for task in optimizer.tasks)
+    if n_unknown:
+        lines.append(f"{n_unknown} past searches cannot be checked for shared rows.")
+    return "\n".join(lines)
+
+
+def _format_used_tasks(optimizer: TransferOptimizer, has_excluded: bool) -> str:
     tasks, similarity = optimizer.tasks, optimizer.similarity()
+    if not tasks and has_excluded:
+        return "No past search can be used. Starting without transfer."
     if not tasks:
         return "No past search of this estimator and these parameters. Starting without transfer."
     if similarity is None:

@@ -199,6 +199,7 @@ def source_task_rows(
         row["similarity"] = None if similarity is None else float(similarity[number])
         row["basis"] = None if basis is None else basis[number]
         row["n_used"] = list(origins).count(f"task {task.id}")
+        row["overlap"] = selection.overlap.get(task.id, "unknown")
         rows.append(row)
     return rows + [_source_task_row(task, reason) for task, reason in selection.excluded]
 
@@ -211,5 +212,6 @@ def _source_task_row(task: Task, excluded: str | None) -> dict[str, Any]:
         "similarity": None,
         "basis": None,
         "n_used": 0,
+        "overlap": None,
         "excluded": excluded,
     }

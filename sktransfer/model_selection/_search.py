@@ -66,7 +66,9 @@ class TransferSearchCV(BaseSearchCV):
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past searches are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
-        that ships with the package. None neither reads nor writes.
+        that ships with the package. None neither reads nor writes. Past searches that share rows
+        with the data are excluded, unless all of their rows are among the data.
+        ``Archive(path, overlap="allow")`` uses them as well (see docs/archive.md).
     surrogate : str or Surrogate, default="auto"
         The model that proposes configurations: "auto" (which is "task-prior"), "dist-gp",
         "copula-gp", "gp", "random", ..., or an instance. See docs/surrogates.md.
@@ -94,8 +96,9 @@ class TransferSearchCV(BaseSearchCV):
         Every past search that was considered: ``id``, ``created``, ``n_trials``, ``similarity`` in
         [0, 1] or None (with the default surrogate, multiplied by the weight of the past after the
         last trial), ``basis`` (what it was compared by), ``n_used`` (how many candidates are
-        settings of this task; proposals of the model count for none) and ``excluded`` (why it was
-        not used, or None).
+        settings of this task; proposals of the model count for none), ``overlap`` ("none" if it
+        shares no rows with the data, "contained" if all of its rows are among them, "unknown" if
+        they cannot be compared) and ``excluded`` (why it was not used, or None).
     surrogate_ : Surrogate or None
         The fitted model; None if the whole grid was evaluated.
     space_ : Space

@@ -52,9 +52,8 @@ def killed(archive):
 
 
 def test_read_journal_returns_trials_and_folds(archive):
-    task, running = read_journal(
-        start_journal(archive, profile=profile([[1.0], [2.0], [3.0]])).path
-    )
+    data = archive.open_key().seal(profile([[1.0], [2.0], [3.0]]))
+    task, running = read_journal(start_journal(archive, profile=data).path)
     assert running
     assert list(task.trials) == TRIALS
     assert task.resume["folds"] == FOLDS

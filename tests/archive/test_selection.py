@@ -9,7 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from sktransfer.archive import Archive, Selection
+from sktransfer.archive import Archive, ArchiveKey, Selection
 from sktransfer.dataset import DatasetProfile, profile
 from sktransfer.space import Space
 
@@ -148,12 +148,16 @@ def rows(fill):
 def test_select_excludes_tasks_with_shared_rows(rows, plain):
     target = profile(*data(0))
     selection = rows.select(profile=target.to_dict() if plain else target)
-    assert ids(selection) == ["other", "unknown"]
-    assert reasons(selection) == {
-        "quarter": "shares about 100 % of its rows with these data",
+    excluded = {
         "same": "shares about 100 % of its rows with these data",
         "three_quarters": "shares about 75 % of its rows with these data",
     }
+    if plain:  # without the hashes of all rows, it is not known that a quarter is contained
+        excluded["quarter"] = "shares about 100 % of its rows with these data"
+    assert reasons(selection) == excluded
+    contained = {} if plain else {"quarter": "contained"}
+    assert selection.overlap == {"other": "none", "unknown": "unknown", **contained}
+    assert selection.count_excluded() == {"shares rows with these data": len(excluded)}
 
 
 def test_select_excludes_other_folds(rows):
@@ -172,7 +176,7 @@ def test_select_excludes_by_any_of_several_profiles(rows):
 
 def test_select_excludes_at_threshold(rows):
     target = profile(*data(0))
-    assert ids(rows.select(profile=target, overlap=0.8)) == ["other", "three_quarters", "unknown"]
+    assert list(reasons(rows.select(profile=target, overlap=0.8))) == ["same"]
     X, y = data(0)
     few = profile(np.vstack([X[:4], data(4, 396)[0]]), y)
     assert "same" in reasons(rows.select(profile=few))  # 4 of 400 are 1 %, the threshold
@@ -204,11 +208,7 @@ def test_select_uses_overlap_of_archive(rows):
     assert ids(Archive(rows.path, overlap="allow").select(profile=profile(X, y))) == [
         t.id for t in rows
     ]
-    assert ids(Archive(rows.path, overlap=1).select(profile=profile(X, y))) == [
-        "other",
-        "three_quarters",
-        "unknown",
-    ]
+    assert list(reasons(Archive(rows.path, overlap=1).select(profile=profile(X, y)))) == ["same"]
     excluded = reasons(
         Archive(rows.path, overlap="allow").select(profile=profile(X, y), overlap="exclude")
     )
@@ -254,14 +254,18 @@ INVALID_PROFILES = [
 
 
 @pytest.mark.parametrize("invalid", INVALID_PROFILES)
-def test_select_excludes_unreadable_profile(fill, invalid):
-    """Its rows are unknown. The other tasks are used."""
-    archive = fill(good={"profile": profile(*data(1))}, invalid={"profile": invalid})
-    selection = archive.select(profile=profile(*data(0)))
-    assert ids(selection) == ["good"]
-    assert any(
-        text in reasons(selection)["invalid"] for text in ("cannot be read", "rows are unknown")
-    )
+def test_append_refuses_invalid_profile(archive, make_task, invalid):
+    with pytest.raises(ValueError, match=r"of the profile is (invalid|missing)"):
+        archive.append(make_task(profile=invalid))
+    assert not len(archive)
+
+
+@pytest.mark.parametrize("invalid", [INVALID_PROFILES[n] for n in (0, 1, 3)])
+def test_select_excludes_unreadable_profile(archive, make_task, invalid):
+    """A task in memory may hold anything. It may have seen these rows."""
+    tasks = [make_task(id="invalid", profile=invalid)]
+    selection = archive.select(profile=profile(*data(0)), extra_tasks=tasks)
+    assert "cannot be read" in reasons(selection)["invalid"]
 
 
 class Opaque:
@@ -296,5 +300,11 @@ def test_select_compares_enclosing_data(fill):
 
 def test_record_keeps_fingerprint(rows):
     X, y = data(0)
-    back = DatasetProfile.from_dict(rows["same"].profile)
+    sealed = DatasetProfile.from_dict(rows["same"].profile)
+    assert not np.isin(sealed.fingerprint, profile(X, y).fingerprint).any()
+    back = rows.open_key().unseal(sealed)
     np.testing.assert_array_equal(back.fingerprint, profile(X, y).fingerprint)
+    with pytest.raises(ValueError, match="different keys"):
+        sealed.overlap(profile(X, y))
+    with pytest.raises(ValueError, match="key of another archive"):
+        ArchiveKey(bytes(32)).unseal(sealed)

@@ -135,7 +135,7 @@ def test_append_raises_if_directory_cannot_be_written(archive, make_task, monkey
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(PermissionError, match=r"cannot be written to.*another path"):
         archive.append(make_task(id="two"))
     monkeypatch.undo()
