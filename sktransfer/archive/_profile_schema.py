@@ -142,6 +142,7 @@ _RULES: dict[str, Callable[[object], bool]] = {
     "row_digest": _is_digest,
     "key": _is_key_id,
     "notes": _is_list_of(_is_text, 100),
+    "forms": _is_list_of(_is_list_of(_is_count_or_none, 2), 10),
     "sketch": _is_sketch,
     "sample": _is_sample,
 }

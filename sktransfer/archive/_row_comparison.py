@@ -79,6 +79,8 @@ class RowComparison:
             return UNKNOWN, reason
 
     def _compare_profiles(self, id: str, seen: dict[str, Any]) -> tuple[str, str | None]:
+        if "forms" in seen:
+            return NO_OVERLAP, self._may_be_same_data_set(seen)
         sealed = DatasetProfile.from_dict(seen)
         past = self._unseal(sealed)
         if past is None or (not len(past.fingerprint) and not sealed.key):
@@ -98,6 +100,21 @@ class RowComparison:
             return CONTAINED, None
         percent = max(1, round(100 * share))
         return NO_OVERLAP, f"shares about {percent} % of its rows with these data"
+
+    def _may_be_same_data_set(self, seen: dict[str, Any]) -> str | None:
+        """Compare the target with a public data set, of which only sizes are known.
+
+        A part of the data set has its columns, and at most its rows and its classes.
+        """
+        for target in self._profiles:
+            assert target is not None
+            is_same_kind = target.kind == seen["kind"]
+            if not is_same_kind or (target.n_classes or 0) > (seen["n_classes"] or 0):
+                continue
+            for n_rows, n_columns in seen["forms"]:
+                if target.n_features == n_columns and (n_rows is None or target.n_rows <= n_rows):
+                    return "may be about these data, which have the same kind and sizes"
+        return None
 
     def reasons_of_repetition(self, tasks: Iterable[Task]) -> dict[str, str]:
         """Return reasons by id: of several searches on the same contained rows, only one is used.

@@ -3,7 +3,8 @@
 ``contents.joblib`` lists the estimators. ``profiles.joblib`` holds the profiles of the data sets,
 each once, as JSON. ``<estimator>.joblib`` holds the tasks of one estimator, with their trials as
 columns. The files have checksums and are read as every record is: plain data only. They contain no
-row of any data, because the profiles have no sample. ``benchmarks/pack_starter.py`` writes them.
+row of any data and no hash of a row. A profile lists the sizes of its data set instead, ``forms``,
+by which `_row_comparison` recognizes it. ``benchmarks/pack_starter.py`` writes the files.
 
 A table of trials takes a third of the size of a record. A column of numbers is one text, such as
 ``"0.5 12 nan -"``: a number with a point or an exponent is a float, any other an integer, and a
@@ -30,7 +31,6 @@ from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.space._estimator_tree import is_scaled
 from sktransfer.task import TASK_FORMAT, Task
-from sktransfer.utils._array_text import decode_array
 
 STARTER_FORMAT = 1
 """Raise it when the layout of the files changes. Only files of the same number are read, because
@@ -143,7 +143,7 @@ def _tasks_of(
                 **parts[entry["part"]],
                 "id": entry["id"],
                 "created": entry["created"],
-                "profile": _decode_profile(json.loads(profiles[entry["data"]])),
+                "profile": json.loads(profiles[entry["data"]]),
                 "trials": columns_to_trials(entry["columns"]),
                 "complete": True,
                 "origin": "",
@@ -171,16 +171,6 @@ def looks_standardized(profile: DatasetProfile) -> bool:
         if abs(np.sign(r) * np.log1p(abs(r)) - known[f"covariance_{end}"]) > 0.1:
             return False
     return known["correlation_max"] > known["correlation_min"]
-
-
-def _decode_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a profile with its hashes as integers, those of the data around it as well."""
-    hashes = {
-        name: decode_array(value, np.uint64).tolist()
-        for name, value in profile.items()
-        if name.endswith("fingerprint")
-    }
-    return {**profile, **hashes, "enclosing": list(map(_decode_profile, profile["enclosing"]))}
 
 
 # -- trials as columns ---------------------------------------------------------------------------
