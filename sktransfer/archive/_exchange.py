@@ -16,6 +16,7 @@ import io
 import os
 import re
 import secrets
+import struct
 import warnings
 import zipfile
 import zlib
@@ -336,5 +337,7 @@ def _unpack(content: zipfile.ZipFile, member: zipfile.ZipInfo, place: Path) -> b
         RuntimeError,
         NotImplementedError,
         OSError,
+        ValueError,  # a name that is no text
+        struct.error,
     ) as error:
         raise RecordError(place, f"it cannot be unpacked ({error})") from None

@@ -463,6 +463,26 @@ def test_export_raises_without_archive(archive, make_task, tmp_path):
     assert (tmp_path / "a.zip").read_bytes() == before
 
 
+@pytest.mark.parametrize("place", ["member", "list", "both"])
+def test_import_refuses_name_that_is_no_text(archive, other, make_task, tmp_path, place):
+    archive.append(make_task(id="one"))
+    archive.export(tmp_path / "a.zip")
+    data = (tmp_path / "a.zip").read_bytes()
+    parts = {"member": [(b"PK\3\4", 6)], "list": [(b"PK\1\2", 8)]}
+    for mark, flags in parts.get(place, [*parts["member"], *parts["list"]]):
+        start = data.index(mark)
+        name = data.index(b"tasks/one", start)
+        data = data[: start + flags] + b"\0\x08" + data[start + flags + 2 :]  # names are UTF-8
+        data = data[: name + 6] + b"\xff\xfe\xff" + data[name + 9 :]
+    (tmp_path / "b.zip").write_bytes(data)
+    if place == "member":
+        with pytest.warns(ArchiveWarning, match="cannot be unpacked"):
+            assert not other.import_(tmp_path / "b.zip").added
+    else:
+        with pytest.raises(RecordError, match="not an exported archive"):
+            other.import_(tmp_path / "b.zip")
+
+
 @pytest.mark.parametrize("size", range(42_000, 46_000, 97))
 def test_compressed_size_is_predicted_exactly(size):
     """`export` decides by this size whether to store a record uncompressed."""
