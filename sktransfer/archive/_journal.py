@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,9 @@ MAX_VALUES = 600_000
 Half of both limits is for the results of single folds. Beyond it, candidates are written without
 their folds, and are evaluated again if the search is resumed.
 """
+
+MAX_LINES = 200_000
+"""Most newlines in one file. Ten thousand candidates have 20,000."""
 
 _DIGEST_BYTES = 8
 
@@ -172,7 +176,7 @@ class Journals:
             if is_recorded(id):
                 continue
             try:
-                task, is_running = read_journal(file)
+                task, is_running = _storage.read_unless_refused(file, read_journal)
             except FileNotFoundError:  # the search has ended since the directory was listed
                 continue
             except RecordError as error:
@@ -221,7 +225,7 @@ def read_journal(path: Path) -> tuple[Task, bool]:
     FileNotFoundError
         If the file does not exist.
     """
-    lines = _read(path).split(b"\n")
+    lines = re.findall(rb"[^\n]+", _read(path))
     intact = [found for line in lines if (found := _parse_line(line)) is not None]
     header = next((each for each in intact if type(each.get("journal")) is int), None)
     if header is None:
@@ -247,6 +251,8 @@ def _read(path: Path) -> bytes:
     data = _storage.read_bounded(path, MAX_BYTES)
     if not data:  # killed before the first byte was written
         raise FileNotFoundError(path)
+    if data.count(b"\n") > MAX_LINES:
+        raise RecordError(path, f"it has more than {MAX_LINES} lines, more than any journal")
     if _count_values(data) > MAX_VALUES:
         raise RecordError(path, f"it holds more than {MAX_VALUES} values, more than any journal")
     return data

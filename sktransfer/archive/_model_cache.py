@@ -18,6 +18,7 @@ import json
 import math
 import os
 import re
+import sys
 import time
 import warnings
 import zipfile
@@ -44,7 +45,8 @@ those have a number of their own, in the settings.
 """
 
 MAX_PER_SETTINGS, MAX_FILES = 12, 200
-MAX_BYTES = 256 * 2**20
+MAX_BYTES = 64 * 2**20
+MAX_TEXTS = 2**18  # in one file; a model of ten thousand tasks names each of them
 MAX_LIST_BYTES = 2**20  # of the list of members at the end of a file; a member takes about 80
 STALE_SECONDS = 24 * 3600  # writing a file never takes longer
 
@@ -339,5 +341,9 @@ def _array(content: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
         stream.seek(0)
         array = np.load(stream, allow_pickle=False)
     if dtype.kind == "U":
-        array.ravel().tolist()  # raises an error here, not later, if a character is invalid
+        if array.size > MAX_TEXTS:
+            raise ValueError("a text takes many times its size in the file")
+        # An error here, not later, if a character is invalid.
+        if np.frombuffer(array.tobytes(), np.uint32).max(initial=0) > sys.maxunicode:
+            raise ValueError("this is not a text")
     return array

@@ -37,6 +37,8 @@ MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 """Integers outside are refused: unbounded ones can be chosen to make a dict of them very slow."""
 
 MIN_PACKED_LENGTH = 16
+MAX_PACKED_BYTES = 12 * 2**20
+"""Most bytes of packed texts in one profile. The numbers in them take five times as much memory."""
 
 _ONLY_STRINGS, _CONTAINERS = frozenset([str]), frozenset([list, dict])
 _MISSING = object()
@@ -253,9 +255,20 @@ def _task(record: dict) -> Task:
 
 
 def _profile(record: dict) -> dict:
-    profile = unpack_numbers(_typed(record, "profile", dict))
+    packed = _typed(record, "profile", dict)
+    if _packed_size(packed) > MAX_PACKED_BYTES:
+        raise ValueError(f"its profile is larger than {MAX_PACKED_BYTES // 2**20} MiB")
+    profile = unpack_numbers(packed)
     check_profile(profile)
     return profile
+
+
+def _packed_size(value: Plain) -> int:
+    """Count the bytes of the packed texts in plain data, as often as they are used."""
+    if type(value) is str:
+        return len(value) if value.startswith(_PACKED) else 0
+    items = value.values() if type(value) is dict else value if type(value) is list else ()
+    return sum(_packed_size(item) for item in items if type(item) in (str, list, dict))
 
 
 def unpack_numbers(value: Plain) -> Any:

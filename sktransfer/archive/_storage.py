@@ -14,10 +14,10 @@ import stat
 import sys
 import uuid
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from sktransfer.archive._plain_pickle import MAX_BYTES, loads_plain
 from sktransfer.archive._record import record_to_task
@@ -33,6 +33,7 @@ PACKAGED_STARTER = Path(__file__).parent / "starter"
 DAMAGED_FOLDER = "damaged"
 
 MAX_KEY_BYTES = 1024
+T = TypeVar("T")
 MAX_CACHED_RECORDS, MAX_CACHED_BYTES = 16384, 64 * 2**20
 
 
@@ -263,9 +264,26 @@ def read_task(path: Path) -> Task:
     key = (os.fspath(path), status.st_size, status.st_mtime_ns)
     task = _cache.get(key)
     if task is None:
-        task = read_record(path)[0]
+        task = read_unless_refused(path, read_record)[0]
         _cache.put(key, task)
     return task
+
+
+def read_unless_refused(path: Path, read: Callable[[Path], T]) -> T:
+    """Read a file, but raise the same error again if it was refused before and is unchanged."""
+    status = path.lstat()
+    key = (os.fspath(path), status.st_size, status.st_mtime_ns)
+    if key in _refused:
+        error, arguments = _refused[key]
+        raise error(*arguments)
+    try:
+        return read(path)
+    except RecordError as error:
+        if not isinstance(error.__cause__, OSError):  # else it may be readable the next time
+            if len(_refused) >= MAX_CACHED_RECORDS:
+                _refused.clear()
+            _refused[key] = type(error), error.__reduce__()[1]
+        raise
 
 
 def read_record(path: Path) -> tuple[Task, bytes]:
@@ -290,6 +308,9 @@ def read_plain(path: Path) -> Plain:
 def _loads(data: bytes, path: Path) -> Plain:
     try:
         return loads_plain(data, needs_checksum=True)
+    except MemoryError:
+        lack = OSError(errno.ENOMEM, "there is not enough memory")
+        raise RecordError(path, f"it cannot be read ({lack.strerror})") from lack
     except ValueError as error:
         raise RecordError(path, str(error)) from None
 
@@ -321,6 +342,7 @@ class _Cache:
 
 
 _cache = _Cache()
+_refused: dict[tuple[str, int, int], tuple] = {}  # (path, size, time) -> error and its arguments
 
 
 class Storage:
