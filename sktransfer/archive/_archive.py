@@ -210,10 +210,20 @@ class Archive:
         return _merge_by_id(_read_tasks(storage.files()), self._unfinished(storage))
 
     def _unfinished(self, storage: Storage) -> Iterator[Task]:
-        """Yield the tasks of killed searches that have no record."""
-        return self.journals.tasks(
-            include_running=False, is_recorded=lambda id: storage.file(id).exists()
-        )
+        """Yield the tasks of killed searches that have no record.
+
+        Tidy up the journals of those that have one: they were killed before they removed it.
+        """
+        journals = self.journals
+
+        def is_recorded(id: str) -> bool:
+            if not storage.file(id).exists():
+                return False
+            with contextlib.suppress(OSError, RecordError):
+                journals.discard_recorded(read_task(storage.file(id)))
+            return True
+
+        return journals.tasks(include_running=False, is_recorded=is_recorded)
 
     def get(self, id: str) -> Task:
         """Return the task of this id.

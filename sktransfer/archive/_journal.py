@@ -26,6 +26,7 @@ from sktransfer.archive._key import has_open_hashes
 from sktransfer.archive._record import (
     MAX_INTEGER,
     MIN_INTEGER,
+    is_beginning,
     is_id,
     record_to_task,
     task_to_record,
@@ -96,19 +97,18 @@ class Journal:
         """Write what was added. It is synced to disk when this returns."""
         if self._exists and not self._pending:
             return
-        is_new = not self._exists
-        if is_new:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            _storage.reject_symlink(self.path.parent)
-        # Created only once: a file that was removed must not come back without its header.
-        with self.path.open("xb" if is_new else "r+b") as file:
+        data = b"".join(self._pending)
+        if not self._exists:
+            # With its header at once, so that no reader takes a running search for a damaged file.
+            _storage.write_file(self.path, data, new=True)
             self._exists = True
-            file.seek(0, os.SEEK_END)
-            file.write(b"".join(self._pending))
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            _storage.sync_directory(self.path.parent)
+        else:
+            # Not created again: a file that was removed must not come back without its header.
+            with self.path.open("r+b") as file:
+                file.seek(0, os.SEEK_END)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
         self._pending = []
 
     def remove(self) -> None:
@@ -207,6 +207,20 @@ class Journals:
                 _storage.remove_file(file)
                 return True
         return False
+
+    def discard_recorded(self, record: Task) -> None:
+        """Delete the journal of a search that was killed after it had written its record.
+
+        It stays if its search is running, if it has a trial that the record does not have, or if
+        the record came from elsewhere.
+        """
+        if self.readonly or record.origin:
+            return
+        with contextlib.suppress(OSError, RecordError):
+            file = self.directory / (record.id + SUFFIX)
+            task, is_running = read_journal(file)
+            if not is_running and is_beginning(task, record):
+                _storage.remove_file(file)
 
     def _check_writable(self) -> None:
         if self.readonly:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sktransfer.archive._anonymize import UNDATED
 from sktransfer.archive._journal import Journals, read_journal
-from sktransfer.archive._model_cache import STALE_SECONDS, is_valid_model
+from sktransfer.archive._model_cache import STALE_SECONDS, find_model_problem
 from sktransfer.archive._storage import Storage, read_record, record_files
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import Task
@@ -60,8 +60,11 @@ def find_problems(storage: Storage, repair: bool) -> list[Finding]:
     findings = [Finding(file, reason) for file, reason in storage.fetch_all().items()]
     for file, problem, is_movable in _problems(storage.directory):
         moved = None
-        if repair and is_movable and not file.parent.is_symlink():
-            moved = storage.set_aside(file)
+        if repair and is_movable and not file.parent.is_symlink() and storage.is_damaged(file):
+            try:
+                moved = storage.set_aside(file)
+            except FileNotFoundError:  # another process was first
+                continue
         findings.append(Finding(str(file), problem, moved))
     return findings
 
@@ -84,12 +87,16 @@ def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
                 read(file)
             except FileNotFoundError:  # removed since
                 continue
+            except MemoryError:
+                yield file, "it cannot be read (there is not enough memory)", False
             except RecordError as error:
                 yield file, error.reason, _is_invalid(error)
     for file in _list_files(directory / "models"):
-        if file.suffix == ".npz" and file.name[0] != "." and not is_valid_model(file):
-            yield file, "it is not a valid model", True
-    for name in ("tasks", "models", "index"):
+        if file.suffix == ".npz" and file.name[0] != ".":
+            problem = find_model_problem(file)
+            if problem is not None:
+                yield file, *problem
+    for name in ("tasks", "running", "models", "index"):
         for file in _list_files(directory / name):
             if _TEMPORARY_NAME.fullmatch(file.name) and _age_in_seconds(file) > STALE_SECONDS:
                 yield file, "it was left by a process that was stopped while writing", True
@@ -111,7 +118,7 @@ def _age_in_seconds(file: Path) -> float:
 def _list_files(folder: Path) -> list[Path]:
     try:
         return [folder / name for name in sorted(os.listdir(folder))]
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 
 

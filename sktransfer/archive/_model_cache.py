@@ -32,7 +32,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from sktransfer.archive import _storage
-from sktransfer.exceptions import ArchiveWarning
+from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.utils._hashing import hash_bytes
 from sktransfer.utils._values import Plain, describe
 
@@ -286,9 +286,20 @@ def _is_allowed(dtype: np.dtype) -> bool:
     return dtype.kind in _KINDS and dtype.itemsize > 0 and dtype.isnative
 
 
-def is_valid_model(file: Path) -> bool:
-    """Whether a file can be used. For `Archive.verify`."""
-    return _tasks_of(file) is not None and _read(file, _MODEL) is not None
+def find_model_problem(file: Path) -> tuple[str, bool] | None:
+    """Say what is wrong with a file, and whether this is certain. For `Archive.verify`."""
+    try:
+        for prefix in (_STORE, _MODEL):
+            _read_arrays(file, prefix)
+    except FileNotFoundError:  # removed since
+        return None
+    except MemoryError:
+        return "it cannot be read (there is not enough memory)", False
+    except RecordError as error:
+        return error.reason, not isinstance(error.__cause__, OSError)
+    except Exception:
+        return "it is not a valid model", True
+    return None if _tasks_of(file) is not None else ("it is not a valid model", True)
 
 
 def _tasks_of(file: Path) -> frozenset[str] | None:
@@ -303,18 +314,20 @@ def _tasks_of(file: Path) -> frozenset[str] | None:
 def _read(path: Path, prefix: str) -> dict[str, np.ndarray] | None:
     """Return the arrays whose names begin with `prefix`; None if the file is invalid."""
     try:
-        with _storage.open_bounded(path, MAX_BYTES) as file:
-            size, n_members = _storage.check_zip_end(file, MAX_LIST_BYTES)
-            with zipfile.ZipFile(file) as content:
-                return {
-                    member.filename.removeprefix(prefix).removesuffix(".npy"): _array(
-                        content, member
-                    )
-                    for member in _checked_members(content, size, n_members)
-                    if member.filename.startswith(prefix)
-                }
+        return _read_arrays(path, prefix)
     except Exception:  # zipfile and numpy can raise almost anything on invalid bytes
         return None
+
+
+def _read_arrays(path: Path, prefix: str) -> dict[str, np.ndarray]:
+    with _storage.open_bounded(path, MAX_BYTES) as file:
+        size, n_members = _storage.check_zip_end(file, MAX_LIST_BYTES)
+        with zipfile.ZipFile(file) as content:
+            return {
+                member.filename.removeprefix(prefix).removesuffix(".npy"): _array(content, member)
+                for member in _checked_members(content, size, n_members)
+                if member.filename.startswith(prefix)
+            }
 
 
 def _checked_members(content: zipfile.ZipFile, size: int, n_members: int) -> list[zipfile.ZipInfo]:

@@ -371,10 +371,14 @@ def is_same_search(task: Task, other: Task) -> bool:
 
 def is_continuation(task: Task, earlier: Task) -> bool:
     """Whether `earlier` is an incomplete record that holds the first trials of `task`."""
-    n = len(earlier.trials)
-    if earlier.complete or len(task.trials) <= n:
-        return False
+    is_longer = len(task.trials) > len(earlier.trials)
+    return is_longer and not earlier.complete and is_beginning(earlier, task)
+
+
+def is_beginning(task: Task, whole: Task) -> bool:
+    """Whether the trials of a task are the first ones of another task, or all of them."""
     first, known = (
-        [asdict(trial) for trial in trials] for trials in (task.trials[:n], earlier.trials)
+        [asdict(trial) for trial in trials]
+        for trials in (whole.trials[: len(task.trials)], task.trials)
     )
     return identity(first) == identity(known)
