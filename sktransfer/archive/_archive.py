@@ -57,6 +57,7 @@ from sktransfer.archive._storage import (
     starter_directory,
     warn_skipped,
 )
+from sktransfer.dataset._disclosure import limit_disclosure
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
 
@@ -366,11 +367,13 @@ class Archive:
                 f"An archive holds tasks, not a {type(task).__name__}. See Task.from_trials."
             )
         storage = self._open(refresh=True)
-        if task.profile is not None and not task.profile.get("key"):
-            checked = record_to_task(task_to_record(task), f"task {task.id!r}")
-            key = read_key(storage, create=True)
-            assert key is not None
-            task = replace(checked, profile=seal_plain(checked.profile, key))
+        if task.profile is not None:
+            task = record_to_task(task_to_record(task), f"task {task.id!r}")
+            assert task.profile is not None
+            data_profile = limit_disclosure(task.profile)
+            if not data_profile.get("key"):
+                data_profile = seal_plain(data_profile, read_key(storage, create=True))
+            task = replace(task, profile=data_profile)
         data = dumps_plain(task_to_record(task))
         # Reading the bytes back makes sure that the record can be read later.
         written = record_to_task(loads_plain(data), f"task {task.id!r}")

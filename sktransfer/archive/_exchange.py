@@ -39,6 +39,7 @@ from sktransfer.archive._storage import (
     parse_record,
     read_record,
 )
+from sktransfer.dataset._disclosure import limit_disclosure
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
 
@@ -99,11 +100,12 @@ class _Reception:
     own_key: ArchiveKey | None
 
     def change(self, task: Task) -> Task:
+        profile = reseal_plain(task.profile, self.source_key, self.own_key)
         return replace(
             task,
             origin=self.origin,
             resume=keep_continuation(task.resume),
-            profile=reseal_plain(task.profile, self.source_key, self.own_key),
+            profile=None if profile is None else limit_disclosure(profile),
         )
 
 

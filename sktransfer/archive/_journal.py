@@ -31,6 +31,7 @@ from sktransfer.archive._record import (
     record_to_task,
     task_to_record,
 )
+from sktransfer.dataset._disclosure import limit_disclosure
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import Task, Trial
 from sktransfer.utils._hashing import hash_bytes
@@ -277,6 +278,8 @@ def _count_values(data: bytes) -> int:
 
 
 def _without_trials(task: Task) -> dict[str, Any]:
+    if task.profile is not None:
+        task = replace(task, profile=limit_disclosure(task.profile))
     record: dict[str, Any] = task_to_record(task)
     return {name: value for name, value in record.items() if name not in ("trials", "complete")}
 

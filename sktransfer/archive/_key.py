@@ -95,9 +95,9 @@ class ArchiveKey:
         return _map_hashes(data, lambda words: decrypt_words(words, rows), "") if data.key else data
 
 
-def seal_plain(profile: Mapping[str, Any] | None, key: ArchiveKey) -> dict[str, Any] | None:
-    """Seal a profile that is plain data. Fields that this version does not know are kept."""
-    return None if profile is None else _replace_hashes(profile, key.seal)
+def seal_plain(profile: Mapping[str, Any], key: ArchiveKey | None) -> dict[str, Any]:
+    """Seal a profile that is plain data. Without a key, drop its hashes."""
+    return _replace_hashes(profile, without_hashes if key is None else key.seal)
 
 
 def reseal_plain(

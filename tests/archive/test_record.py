@@ -329,7 +329,7 @@ def frozen_task():
             "n_rows": 150,
             "fingerprint": [2**64 - n for n in range(1, 21)],
             "key": "0123456789abcdef",
-            "sketch": {"format": 1, "pairs": [n / 7 for n in range(20)]},
+            "sketch": {"format": 1, "pairs": [n / 8 for n in range(20)]},
             "numbers": [[2**63, -(2**63)]],
             "text": "packed:",
         },

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 hashes = struct.pack("<20Q", *(2**64 - n for n in range(1, 21)))
-sketch = struct.pack("<20d", *(n / 7 for n in range(20)))
+sketch = struct.pack("<20d", *(n / 8 for n in range(20)))
 
 RECORD = {
     "trials": [
