@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from sklearn.metrics import get_scorer_names
+from sklearn.utils import all_estimators
 
 from sktransfer.utils._hashing import hash_bytes
 from sktransfer.utils._values import Plain
@@ -23,6 +25,11 @@ _ESTIMATOR_PARAMETERS = {
 }
 """Parameters of scikit-learn that hold an estimator. Any other name of one is that of a step."""
 _PUBLIC_PREFIXES = ("sklearn.", "numpy.", "scipy.", "builtins.")
+_OTHER_CLASSES = frozenset(
+    f"{library}{kind}"
+    for library in ("LGBM", "XGB", "CatBoost")
+    for kind in ("Classifier", "Regressor")
+)
 _OBJECT_DIGEST = re.compile(r"#[0-9a-f]{12}$")
 _METRIC_DIGEST = re.compile(r"(?<=[ =])[0-9a-f]{8}\b")
 
@@ -112,12 +119,15 @@ def keep_continuation(resume: Plain) -> dict[str, Plain] | None:
 
 
 def _without_names(record: dict[str, Any]) -> dict[str, Any]:
-    """Replace the names of steps by classes, and those of scorers by numbers.
+    """Replace the names of steps by classes, and those of scorers and of own classes by numbers.
 
-    The names of classes stay, because past tasks are selected by them.
+    The names of public classes stay, because past tasks are selected by them.
     """
-    space = record["space"]
-    own = {name: canonical.partition("@")[0] for name, canonical in space["canonical"].items()}
+    space, anonymizer = record["space"], _Anonymizer()
+    own = {
+        name: anonymizer.canonical(canonical.partition("@")[0])
+        for name, canonical in space["canonical"].items()
+    }
     # A step that is itself searched has no canonical name.
     steps = [name for name in own if _is_searched_step(name, space)]
     for number, name in enumerate(steps, start=1):
@@ -135,9 +145,10 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
         name: name if name == "score" or name in get_scorer_names() else f"metric {number}"
         for number, name in enumerate(record["metrics"], start=1)
     }
-    anonymizer = _Anonymizer()
+    profile = record["profile"]
     return {
         **record,
+        "profile": profile if profile is None else {**profile, "notes": []},
         "space": {
             **space,
             "branches": [
@@ -145,8 +156,9 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
                 for branch in space["branches"]
             ],
             "canonical": {own[name]: own[name] for name in space["canonical"]},
+            "predictors": [anonymizer.class_name(name) for name in space["predictors"]],
             "fixed": {
-                name: anonymizer.value(value)
+                anonymizer.canonical(name): anonymizer.value(value)
                 for name, value in space["fixed"].items()
                 # In these cases the name is, or contains, that of a step.
                 if value not in _NO_STEP and "@" not in name
@@ -156,12 +168,8 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
         "trials": [
             {
                 **trial,
-                "params": {
-                    own.get(name, name): anonymizer.value(v) for name, v in trial["params"].items()
-                },
-                "metrics": {
-                    metrics.get(name, "metric"): value for name, value in trial["metrics"].items()
-                },
+                "params": {own.get(k, k): anonymizer.value(v) for k, v in trial["params"].items()},
+                "metrics": {metrics.get(k, "metric"): v for k, v in trial["metrics"].items()},
             }
             for trial in record["trials"]
         ],
@@ -178,7 +186,9 @@ def _is_searched_step(name: str, space: dict[str, Any]) -> bool:
 
 
 class _Anonymizer:
-    """Replaces the names of the user's functions, objects, steps and labels in one record.
+    """Replaces the names of the user's classes, functions, objects, steps and labels in one record.
+
+    Texts are replaced unless they are options of scikit-learn: they may be paths, words or names.
 
     Names are numbered in the order in which they occur. Equal names stay equal, and a number,
     unlike a digest, cannot be looked up in a list of words.
@@ -190,6 +200,19 @@ class _Anonymizer:
     def _replacement(self, kind: str, name: str) -> str:
         same = sum(k == kind for k, _ in self._numbers)
         return f"{kind} {self._numbers.setdefault((kind, name), same + 1)}"
+
+    def _public(self, name: str, public: frozenset[str], kind: str) -> str:
+        return name if name in public else self._replacement(kind, name)
+
+    def class_name(self, name: str) -> str:
+        """Replace the name of a class, unless it is one of scikit-learn or a well-known library."""
+        return self._public(name, _public_classes(), "class")
+
+    def canonical(self, name: str) -> str:
+        """Replace the classes in a canonical name such as ``LogisticRegression|SVC.C``."""
+        classes, dot, parameter = name.rpartition(".")
+        owners = "|".join(map(self.class_name, classes.split("|"))) if dot else ""
+        return f"{owners}{dot}{parameter}"
 
     def entry(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Anonymize a list of values of the space. A distribution contains no names."""
@@ -203,6 +226,8 @@ class _Anonymizer:
                 else self.value(item)
                 for number, item in enumerate(value, start=1)
             ]
+        if isinstance(value, str):
+            return value if value in _NO_STEP else self._public(value, _public_texts(), "text")
         if not isinstance(value, dict):
             return value
         name = value.get("object")
@@ -213,6 +238,7 @@ class _Anonymizer:
         if "class" in value and isinstance(value.get("params"), dict):
             return {
                 **value,
+                "class": self.class_name(value["class"]),
                 "params": {key: self.value(item) for key, item in value["params"].items()},
             }
         return {self._label(key): self.value(item) for key, item in value.items()}
@@ -220,6 +246,25 @@ class _Anonymizer:
     def _label(self, key: str) -> str:
         """Replace a key of a dict, unless it is a number."""
         return key if key.lstrip("-").isdigit() else self._replacement("key", key)
+
+
+@lru_cache(maxsize=1)
+def _public_classes() -> frozenset[str]:
+    """Return the names of classes that anyone may have used."""
+    return _OTHER_CLASSES | {name for name, _ in all_estimators()}
+
+
+@lru_cache(maxsize=1)
+def _public_texts() -> frozenset[str]:
+    """Return the texts that scikit-learn's estimators accept as options."""
+    constraints = [getattr(cls, "_parameter_constraints", {}) for _, cls in all_estimators()]
+    rules = [rule for each in constraints for one in each.values() for rule in _as_list(one)]
+    options = [option for rule in rules for option in getattr(rule, "options", ())]
+    return frozenset(option for option in options if isinstance(option, str))
+
+
+def _as_list(constraint: Any) -> list:
+    return constraint if isinstance(constraint, list) else []
 
 
 def _is_step(value: Plain) -> bool:

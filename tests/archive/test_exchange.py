@@ -7,6 +7,7 @@ import re
 import zipfile
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -242,6 +243,34 @@ def test_export_leaves_out_names_of_steps_and_labels(archive, tmp_path):
     assert scaler["params"]["steps"][0][0] == "step 1"
     [(key, weight)] = model["params"]["class_weight"].items()
     assert key.startswith("key ") and weight == 2
+
+
+class SecretSVC(SVC):
+    """A class of the user."""
+
+
+def test_export_leaves_out_texts_and_own_classes(archive, tmp_path, other):
+    pipeline = Pipeline([("scaler", StandardScaler()), ("model", SecretSVC(kernel="poly"))])
+    pipeline.set_params(memory="/home/secret/cache")
+    spec = [
+        {"model": [SecretSVC(), SVC()], "model__C": [1, 10]},
+        {"model__kernel": ["rbf", "secret"], "scaler": ["passthrough", StandardScaler()]},
+        {"model__class_weight": [{"secret": 1}, "balanced"], "memory": ["secret/path", None]},
+        {"model__gamma": [Path("secret.txt"), "scale"], "model__tol": [("secret", 1)]},
+    ]
+    space = Space.parse(spec, pipeline)
+    archive.append(Task.from_trials(space, [(params, 0.5) for params in space.grid()]))
+    _, record = exported(archive, tmp_path / "a.zip", names=False)
+    text = json.dumps(record).lower()
+    assert "secret" not in text and "home" not in text
+    assert record["space"]["predictors"] == ["SVC", "class 1"]
+    assert {"SVC|class 1.C", "class 1.kernel"} <= {*record["space"]["canonical"]}
+    kernels = record["space"]["branches"][1]["class 1.kernel"]["values"]
+    assert kernels[0] == "rbf" and kernels[1].startswith("text ")
+    trials = [trial["params"] for trial in record["trials"]]
+    assert {p["class 1.kernel"] for p in trials if "class 1.kernel" in p} == {*kernels}
+    other.import_(tmp_path / "a.zip")
+    assert len(other.select(Space.parse({"C": [1, 10]}, SVC())).used) == 1
 
 
 def test_export_leaves_out_names_of_disabled_steps(archive, tmp_path):
