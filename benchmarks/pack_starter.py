@@ -12,7 +12,7 @@ from typing import Any
 
 from sktransfer import DatasetProfile, Task, Trial
 from sktransfer.archive import starter_folder
-from sktransfer.archive._key import HASHES
+from sktransfer.archive._key import COUNTS, HASHES
 from sktransfer.archive._plain_pickle import dumps_plain
 from sktransfer.archive._record import task_to_record
 from sktransfer.archive._starter import (
@@ -98,7 +98,7 @@ def encode_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
     >>> encode_profile(known)
     {'kind': 'x', 'n_rows': 1000, 'n_features': 8, 'forms': [[1000, 8], [2338, 8]]}
     """
-    left_out = {*HASHES, "n_distinct", "n_ordered", "enclosing", "key", "sample"}
+    left_out = {*HASHES, *COUNTS, "enclosing", "key", "sample"}
     lean = {name: value for name, value in profile.items() if name not in left_out}
     if "forms" not in lean:
         versions = [profile, *profile.get("enclosing", ())]

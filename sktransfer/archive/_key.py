@@ -23,16 +23,18 @@ import numpy as np
 
 from sktransfer.archive._storage import Storage
 from sktransfer.dataset import DatasetProfile
+from sktransfer.dataset._profile import HASH_FIELDS
 from sktransfer.exceptions import RecordError
 from sktransfer.utils._cipher import KEY_BYTES, decrypt_words, encrypt_words
 
 SECRET_BYTES = 32
 SALT_BYTES = 16
-SORTED_HASHES = ("fingerprint", "ordered_fingerprint", "column_fingerprint")
+HASHES = HASH_FIELDS
+SORTED_HASHES = HASH_FIELDS[:-1]
 """Fields of a profile that are sets of hashes. They are sorted again, so that their order is that
 of the encrypted values and says nothing about the others."""
 
-HASHES = (*SORTED_HASHES, "row_digest")
+COUNTS = ("n_distinct", "n_ordered", "n_patterns", "n_target_patterns")
 _SECRET = re.compile(rb"[0-9a-f]{64}\n?")
 
 
@@ -130,13 +132,14 @@ def without_hashes(data: DatasetProfile) -> DatasetProfile:
     """Return a profile without anything by which rows could be recognized."""
     none = np.empty(0, dtype=np.uint64)
     empty: dict[str, Any] = dict.fromkeys(HASHES, none)
-    return replace(data, **empty, n_distinct=0, n_ordered=0, row_hashes=none, enclosing=(), key="")
+    counts: dict[str, Any] = dict.fromkeys(COUNTS, 0)
+    return replace(data, **empty, **counts, row_hashes=none, enclosing=(), key="")
 
 
 def _replace_hashes(
     profile: Mapping[str, Any], change: Callable[[DatasetProfile], DatasetProfile]
 ) -> dict[str, Any]:
-    names = (*HASHES, "n_distinct", "n_ordered", "enclosing", "key")
+    names = (*HASHES, *COUNTS, "enclosing", "key")
     hashes = {name: profile[name] for name in names if name in profile}
     sizes = {"kind": profile.get("kind", ""), "n_rows": profile.get("n_rows", 0)}
     changed = change(DatasetProfile.from_dict({**sizes, **hashes})).to_dict()

@@ -1,8 +1,8 @@
 """A task whose index entry is in memory while its trials and its profile are still on disk.
 
 The entry also tells, for most records, that they cannot share rows with the target's data. It keeps
-the lower halves of a record's hashes as one sorted set: those of its rows with and without the
-order of columns, of its columns, and of the data around. They are sealed with the key of the
+the lower halves of a record's hashes as one sorted set: those of its rows, of its columns, of its
+patterns, and of the data around. They are sealed with the key of the
 archive, as in the record. `DatasetProfile.overlap` depends on equal hashes only. If two such sets
 have no member in common, the overlap is 0. If they have one, which happens by chance to one
 unrelated record in a thousand, the record itself must be read.
@@ -25,6 +25,12 @@ from sktransfer.task import Task
 from sktransfer.utils._array_text import decode_array, encode_array
 
 _HALF = np.dtype(np.uint32)
+_COMPARED = (
+    "fingerprint",
+    "column_fingerprint",
+    "pattern_fingerprint",
+    "target_fingerprint",
+)
 
 
 @dataclass(slots=True)
@@ -143,11 +149,11 @@ def truncated_hashes(profiles: Sequence[DatasetProfile]) -> np.ndarray | None:
     if not profiles or not all(len(profile.fingerprint) for profile in profiles):
         return None
     parts = [part for profile in profiles for part in (profile, *profile.enclosing)]
-    hashes = [
-        each
-        for part in parts
-        for each in (part.fingerprint, part.ordered_fingerprint, part.column_fingerprint)
-    ]
+    hashes = [getattr(part, name) for part in parts for name in _COMPARED]
+    # Rows that are equal in the same order of columns are equal in any order. So these hashes are
+    # not needed, unless they are a sample.
+    samples = [part for part in parts if part.n_ordered > len(part.ordered_fingerprint)]
+    hashes += [part.ordered_fingerprint for part in samples]
     return np.unique(np.concatenate(hashes).astype(_HALF))
 
 

@@ -107,7 +107,7 @@ def hash_rows(table: Table) -> np.ndarray:
         table
     ):  # cells: (len(rows), k), columns first .. first + k
         sums[0, rows] += cells.sum(axis=1, dtype=np.uint64)
-        sums[1, rows] += cells @ _multipliers(first, cells.shape[1])
+        sums[1, rows] += cells @ column_multipliers(first, cells.shape[1])
     return _finish(sums)
 
 
@@ -161,7 +161,7 @@ def _hash_column_cells(values: np.ndarray, j: int) -> Iterator[tuple[slice, int,
 def _sum_sparse(X: sparse.csr_matrix) -> np.ndarray:
     """Sum the cell hashes of each row of a CSR matrix. Zero cells would add zero."""
     sums = np.zeros((2, X.shape[0]), dtype=np.uint64)
-    multipliers = _multipliers(0, X.shape[1])
+    multipliers = column_multipliers(0, X.shape[1])
     step = BLOCK_CELLS * X.shape[0] // max(1, X.nnz) + 1
     for start in range(0, X.shape[0], step):
         ends = X.indptr[start : start + step + 1]
@@ -218,12 +218,12 @@ def hash_columns(table: Table) -> np.ndarray:
     n, p = table.n_rows, table.n_columns or 0
     if table.is_kernel or not p or n * p > MAX_SHAPE_CELLS or n < MIN_DISTINCT_VALUES:
         return np.empty(0, dtype=np.uint64)
-    columns = map(_column_shape, _numeric_columns(table))
+    columns = map(_column_shape, numeric_columns(table))
     digests = [hash_bytes(shape.tobytes(), 8) for shape in columns if shape is not None]
     return np.array([int.from_bytes(digest, "little") for digest in digests], dtype=np.uint64)
 
 
-def _numeric_columns(table: Table) -> Iterator[np.ndarray]:
+def numeric_columns(table: Table) -> Iterator[np.ndarray]:
     """Yield the columns of numbers as float64."""
     if table.form == "sparse":
         table = Table("dense", table.n_rows, table.n_columns, table.data.toarray())
@@ -257,7 +257,7 @@ def _distinct(hashes: np.ndarray) -> np.ndarray:
     return hashes[np.diff(hashes, prepend=~hashes[:1]) != 0]
 
 
-def _multipliers(first: int, count: int) -> np.ndarray:
+def column_multipliers(first: int, count: int) -> np.ndarray:
     return mix_bits(np.arange(first + 1, first + count + 1, dtype=np.uint64)) | np.uint64(1)
 
 

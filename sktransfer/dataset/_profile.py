@@ -18,6 +18,7 @@ import numpy as np
 
 from sktransfer.dataset import _meta_features as mf
 from sktransfer.dataset._fingerprint import digest_rows, estimate_overlap, fingerprint_table
+from sktransfer.dataset._patterns import fingerprint_patterns
 from sktransfer.dataset._sketch import sketch
 from sktransfer.dataset._table import (
     MatrixLike,
@@ -38,6 +39,17 @@ MAX_SAMPLE_COLUMNS = 200
 MIN_LANDMARK_ROWS = 6
 MIN_DISTINCT_SHARE = 0.995  # see `DatasetProfile.needs_column_order`
 MIN_SHARED_SHAPES = 0.5  # see `DatasetProfile.overlap`
+MIN_SHARED_PATTERNS, MIN_SHARE_OF_PATTERNS = 3, 0.005  # fewer may agree by chance
+MAX_CHANCE_SHARE = 0.001
+HASH_FIELDS = (
+    "fingerprint",
+    "ordered_fingerprint",
+    "column_fingerprint",
+    "pattern_fingerprint",
+    "target_fingerprint",
+    "row_digest",
+)
+"""Fields of a profile that hold hashes. All but the last are sets."""
 T = TypeVar("T")
 _no_hashes = partial(np.empty, 0, dtype=np.uint64)
 
@@ -69,6 +81,11 @@ class DatasetProfile:
         as word counts, are often equal up to the order of columns. `overlap` then uses these.
     column_fingerprint : array of uint64
         Hashes of the shapes of columns, independent of their units (see `_fingerprint`).
+    pattern_fingerprint, n_patterns : array of uint64, int
+        The smallest hashes of patterns of neighboring rows, and the number of patterns. They do not
+        depend on the units of columns and are the same in a part of the rows (see `_patterns`).
+    target_fingerprint, n_target_patterns : array of uint64, int
+        The same for a regression target.
     row_digest : array of uint64, shape (2,)
         Digest of all rows, whatever their order. Empty if the rows are unknown.
     row_hashes : array of uint64, shape (n_rows,)
@@ -109,6 +126,10 @@ class DatasetProfile:
     ordered_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
     n_ordered: int = 0
     column_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    pattern_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    n_patterns: int = 0
+    target_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    n_target_patterns: int = 0
     row_digest: np.ndarray = field(default_factory=_no_hashes, repr=False)
     row_hashes: np.ndarray = field(default_factory=_no_hashes, repr=False)
     key: str = ""
@@ -140,7 +161,7 @@ class DatasetProfile:
         10
         """
         known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
-        for name in ("fingerprint", "ordered_fingerprint", "column_fingerprint", "row_digest"):
+        for name in HASH_FIELDS:
             if name in known:
                 known[name] = np.array(known[name], dtype=np.uint64)
         for name in ("class_ratios", "notes"):
@@ -160,7 +181,8 @@ class DatasetProfile:
         the number of the smaller set's rows that both fingerprints cover: a thousand common rows
         out of a million are not detected. All rows are taken to be common if both have the same
         number of rows and at least half of the columns have the same shapes. Then the rows were
-        rescaled, or columns were left out.
+        rescaled, or columns were left out. They are also taken to be common if more than one in two
+        hundred patterns of neighboring rows are the same (see `_patterns`).
 
         Examples
         --------
@@ -183,6 +205,11 @@ class DatasetProfile:
         shared_shapes = estimate_overlap(ours, len(ours), theirs, len(theirs))
         if self.n_rows == other.n_rows and shared_shapes >= MIN_SHARED_SHAPES:
             return 1.0
+        share = self._share_of_equal_rows(other)
+        # Only if hardly any rows are equal: patterns tell that rows are shared, but not how many.
+        return 1.0 if share < MAX_CHANCE_SHARE and self._shares_patterns(other) else share
+
+    def _share_of_equal_rows(self, other: DatasetProfile) -> float:
         ours, theirs = self.ordered_fingerprint, other.ordered_fingerprint
         if len(ours) and len(theirs) and (self.needs_column_order or other.needs_column_order):
             return estimate_overlap(ours, self.n_ordered, theirs, other.n_ordered)
@@ -216,6 +243,20 @@ class DatasetProfile:
             return True
         theirs = other.ordered_fingerprint
         return len(theirs) == other.n_ordered and bool(np.isin(theirs, ours).all())
+
+    def _shares_patterns(self, other: DatasetProfile) -> bool:
+        """Whether some rows are the same, although columns may have been rescaled."""
+        for name, count in (
+            ("pattern_fingerprint", "n_patterns"),
+            ("target_fingerprint", "n_target_patterns"),
+        ):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if len(np.intersect1d(ours, theirs, assume_unique=True)) < MIN_SHARED_PATTERNS:
+                continue
+            share = estimate_overlap(ours, getattr(self, count), theirs, getattr(other, count))
+            if share >= MIN_SHARE_OF_PATTERNS:
+                return True
+        return False
 
     def _has_same_rows(self, other: DatasetProfile) -> bool:
         same_number = self.n_distinct == other.n_distinct
@@ -288,6 +329,7 @@ def _profile_data(X: MatrixLike, y: TargetLike, keep: str) -> DatasetProfile:
     target = attempt("read y", lambda: read_target(y, rows)) or Target()
     attempt.notes += _limitations(table, target)
     hashes = attempt("take a fingerprint of the rows", lambda: fingerprint_table(table)) or {}
+    hashes |= attempt("find patterns of rows", lambda: fingerprint_patterns(table, y)) or {}
     features, sketched = _compute_features(attempt, table, rows, target)
     sample = None
     if keep == "sample":
