@@ -24,7 +24,7 @@ from sktransfer.archive import Archive, ImportReport, is_remote
 from sktransfer.exceptions import ArchiveWarning
 
 EXIT_SUCCESS, EXIT_PROBLEMS, EXIT_USAGE_ERROR = 0, 1, 2
-PRUNE_RULES = ("older_than", "keep_newest", "max_records")
+PRUNE_RULES = ("older_than", "keep_newest", "max_records", "origin")
 EXPORT_PARTS = ("samples", "names", "times")
 
 
@@ -148,6 +148,7 @@ def _make_parser() -> argparse.ArgumentParser:
         "--keep-newest", type=int, metavar="N", help="keep the N newest per estimator and data set"
     )
     prune.add_argument("--max-records", type=int, metavar="N", help="keep the N newest in total")
+    prune.add_argument("--origin", metavar="NAME", help="remove the records imported from there")
     prune.add_argument("--dry-run", action="store_true", help="list the records, but keep them")
     return parser
 
@@ -258,7 +259,9 @@ def _stats(archive: Archive, options: argparse.Namespace) -> Output:
 def _prune(archive: Archive, options: argparse.Namespace) -> Output:
     rules = {name: getattr(options, name) for name in PRUNE_RULES}
     if all(value is None for value in rules.values()):
-        raise ValueError("Pass at least one of --older-than, --keep-newest, --max-records.")
+        raise ValueError(
+            "Pass at least one of --older-than, --keep-newest, --max-records, --origin."
+        )
     removed = archive.prune(**rules, dry_run=options.dry_run)
     action = "would be removed" if options.dry_run else "removed"
     data = {"removed": removed, "dry_run": options.dry_run}

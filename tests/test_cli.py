@@ -142,7 +142,7 @@ def test_prune_lists_or_removes_records(run, archive):
         (("merge", "nowhere-at-all"), "There is no archive to merge from"),
         (("import", "nowhere.zip"), "nowhere.zip"),
         (("import", __file__), "not an exported archive"),
-        (("prune",), "Pass at least one of --older-than, --keep-newest, --max-records."),
+        (("prune",), "Pass at least one of --older-than, --keep-newest, --max-records, --origin."),
         (("prune", "--max-records", "-1"), "max_records must be"),
         (("export", os.curdir), "is a directory"),
     ],

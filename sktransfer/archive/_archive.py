@@ -175,7 +175,7 @@ class Archive:
         """Return the key if there is one. If it cannot be read, warn."""
         try:
             return read_key(storage)
-        except (RecordError, OSError) as error:
+        except (ValueError, OSError) as error:  # a RecordError, or a path that cannot be encoded
             warnings.warn(
                 f"The key of the archive cannot be read ({error}). Without it, it is not known "
                 "which past tasks share rows with the current data.",
@@ -638,9 +638,12 @@ class Archive:
         older_than: Age = None,
         keep_newest: int | None = None,
         max_records: int | None = None,
+        origin: str | None = None,
         dry_run: bool = False,
     ) -> list[str]:
         """Remove records that are old or too many. A record is removed if any of the rules says so.
+
+        The journal of a search that may be running on another machine stays.
 
         Parameters
         ----------
@@ -650,7 +653,9 @@ class Archive:
         keep_newest : int or None
             How many records of one estimator on one data set to keep.
         max_records : int or None
-            How many records to keep in all, the newest ones.
+            How many records to keep in all, the newest ones. Dates in the future count as unknown.
+        origin : str or None
+            Remove all records that came from there: ``"imported from a.zip"``, or ``"a.zip"``.
         dry_run : bool, default=False
             Whether to return the ids without removing anything.
 
@@ -670,7 +675,8 @@ class Archive:
         """
         if not dry_run:
             self._check_writable()
-        ids = ids_to_prune(self, older_than, keep_newest, max_records)
+        tasks = [task for task in self if not self.journals.may_run_elsewhere(task.id)]
+        ids = ids_to_prune(tasks, older_than, keep_newest, max_records, origin)
         for id in () if dry_run else ids:
             with contextlib.suppress(KeyError):  # removed by another process
                 self.remove(id)

@@ -16,6 +16,7 @@ import json
 import os
 import platform
 import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -52,6 +53,7 @@ their folds, and are evaluated again if the search is resumed.
 MAX_LINES = 200_000
 """Most newlines in one file. Ten thousand candidates have 20,000."""
 
+SECONDS_OF_A_DAY = 24 * 3600
 _DIGEST_BYTES = 8
 
 
@@ -223,6 +225,15 @@ class Journals:
             if not is_running and is_beginning(task, record):
                 _storage.remove_file(file)
 
+    def may_run_elsewhere(self, id: str) -> bool:
+        """Whether a journal was written on another machine less than a day ago."""
+        file = self.directory / (id + SUFFIX)
+        with contextlib.suppress(OSError, RecordError):
+            is_recent = time.time() - file.lstat().st_mtime < SECONDS_OF_A_DAY
+            writer = _read_header(_read_lines(file), file).get("writer")
+            return is_recent and type(writer) is dict and writer.get("host") != platform.node()
+        return False
+
     def _check_writable(self) -> None:
         if self.readonly:
             raise PermissionError(
@@ -240,15 +251,8 @@ def read_journal(path: Path) -> tuple[Task, bool]:
     FileNotFoundError
         If the file does not exist.
     """
-    lines = re.findall(rb"[^\n]+", _read(path))
-    intact = [found for line in lines if (found := _parse_line(line)) is not None]
-    header = next((each for each in intact if type(each.get("journal")) is int), None)
-    if header is None:
-        raise RecordError(path, "its header is damaged")
-    if header["journal"] > JOURNAL_FORMAT:
-        raise NewerFormatError(path, header["journal"], JOURNAL_FORMAT)
-    if type(header.get("task")) is not dict:
-        raise RecordError(path, "its header holds no task")
+    intact = _read_lines(path)
+    header = _read_header(intact, path)
     entries = {each["n"]: each for each in intact if type(each.get("n")) is int}
     in_order = [entries[n] for n in sorted(entries)]
     trials = [each.get("trial") for each in in_order]
@@ -260,6 +264,22 @@ def read_journal(path: Path) -> tuple[Task, bool]:
             task, resume={**task.resume, "folds": [each.get("folds") for each in in_order]}
         )
     return task, _is_running(header.get("writer"))
+
+
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    lines = re.findall(rb"[^\n]+", _read(path))
+    return [found for line in lines if (found := _parse_line(line)) is not None]
+
+
+def _read_header(lines: list[dict[str, Any]], path: Path) -> dict[str, Any]:
+    header = next((each for each in lines if type(each.get("journal")) is int), None)
+    if header is None:
+        raise RecordError(path, "its header is damaged")
+    if header["journal"] > JOURNAL_FORMAT:
+        raise NewerFormatError(path, header["journal"], JOURNAL_FORMAT)
+    if type(header.get("task")) is not dict:
+        raise RecordError(path, "its header holds no task")
+    return header
 
 
 def _read(path: Path) -> bytes:

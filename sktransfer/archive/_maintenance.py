@@ -22,6 +22,7 @@ from sktransfer.utils._hashing import hash_bytes
 
 Age = float | timedelta | datetime | None
 _TEMPORARY_NAME = re.compile(r"\..*\.tmp")
+MAX_CLOCK_ERROR = timedelta(days=1)
 _DATELESS = datetime.min.replace(tzinfo=UTC)
 
 
@@ -126,19 +127,34 @@ def _list_files(folder: Path) -> list[Path]:
 
 
 def ids_to_prune(
-    tasks: Iterable[Task], older_than: Age, keep_newest: int | None, max_records: int | None
+    tasks: Iterable[Task],
+    older_than: Age,
+    keep_newest: int | None,
+    max_records: int | None,
+    origin: str | None,
 ) -> list[str]:
     """Return the ids of the tasks to remove, oldest first. See `Archive.prune`."""
-    if older_than is None and keep_newest is None and max_records is None:
-        raise ValueError("Pass at least one of older_than, keep_newest, max_records.")
+    if older_than is None and keep_newest is None and max_records is None and origin is None:
+        raise ValueError("Pass at least one of older_than, keep_newest, max_records, origin.")
+    if origin is not None and (not isinstance(origin, str) or not origin):
+        raise ValueError(f"origin must be a text such as 'imported from a.zip', got {origin!r}.")
     _check_count("keep_newest", keep_newest)
     _check_count("max_records", max_records)
     before = None if older_than is None else _to_moment(older_than)
     removed, n_kept = set(), 0
     n_of_group: Counter[Hashable] = Counter()
     # By date first, and by id among equal dates: clocks may disagree, and dates can be forged.
-    dated = sorted(((_created(task), task.id, _group(task)) for task in tasks), reverse=True)
-    for created, id, group in dated:
+    dated = sorted(
+        ((_created(task), task.id, _group(task), task.origin) for task in tasks), reverse=True
+    )
+    for created, id, group, found in dated:
+        if origin is not None and found in (
+            origin,
+            f"imported from {origin}",
+            f"merged from {origin}",
+        ):
+            removed.add(id)
+            continue
         n_of_group[group] += 1
         if (
             (before is not None and _DATELESS < created < before)
@@ -148,7 +164,7 @@ def ids_to_prune(
             removed.add(id)
         else:
             n_kept += 1
-    return [id for _, id, _ in reversed(dated) if id in removed]
+    return [id for _, id, _, _ in reversed(dated) if id in removed]
 
 
 def _check_count(name: str, n: int | None) -> None:
@@ -174,14 +190,18 @@ def _to_moment(older_than: Age) -> datetime:
 
 
 def _created(task: Task) -> datetime:
-    """Return the date of a task. One without a readable date sorts first, but is never too old."""
+    """Return the date of a task. One without a readable date sorts first, but is never too old.
+
+    A date in the future is not believed: it would push the newest records out.
+    """
     if task.created == UNDATED:
         return _DATELESS
     try:
         created = datetime.fromisoformat(task.created)
-        return (created if created.tzinfo else created.replace(tzinfo=UTC)).astimezone(UTC)
+        created = (created if created.tzinfo else created.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return _DATELESS
+    return created if created < datetime.now(UTC) + MAX_CLOCK_ERROR else _DATELESS
 
 
 def _group(task: Task) -> tuple[tuple[str, ...], str]:

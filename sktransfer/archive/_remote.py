@@ -19,6 +19,7 @@ import numpy as np
 
 from sktransfer.archive import _storage
 from sktransfer.archive._plain_pickle import MAX_BYTES
+from sktransfer.archive._record import is_id
 from sktransfer.exceptions import ArchiveWarning, RecordError
 
 if TYPE_CHECKING:
@@ -133,9 +134,8 @@ class RemoteStorage(_storage.Storage):
         sizes = {}
         for entry in found:
             name = str(entry["name"]).rpartition("/")[2]
-            # It becomes a name on this disk: no separator of any system, and nothing hidden.
-            is_safe = name[:1] != "." and not set(name) & set('\\/:\0*?"<>|')
-            if name.endswith(_storage.SUFFIX) and is_safe:
+            # It becomes a name on this disk: no separator of any system, not hidden, not too long.
+            if name.endswith(_storage.SUFFIX) and is_id(name.removesuffix(_storage.SUFFIX)):
                 sizes[name] = int(entry.get("size") or 0)
         return sizes
 

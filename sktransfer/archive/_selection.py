@@ -38,7 +38,10 @@ MAX_OVERLAP = 0.01
 
 MIN_OVERLAP = 1e-12  # a share above zero, however small
 _OTHER_PROBLEM = ("another estimator", "no parameter in common", "no successful trial")
-_DETAIL = re.compile(r"(shares)? about \d+ % of its(?= rows)|(?<=continued) in .*")
+_DETAIL = re.compile(
+    r"(shares)? about \d+ % of its(?= rows)|(?<=continued) in .*|(?<=another run of the search) .*"
+    r"|(?<=continues) [^,]*(?=,)"
+)
 _WRAPPING_PARAMETERS = {"estimator", "base_estimator", "final_estimator", "regressor", "classifier"}
 """Parameters that hold a wrapped estimator. Wrappers of different estimators are not comparable."""
 
@@ -218,15 +221,41 @@ def _canonical_names(canonical: Iterable[str]) -> set[str]:
 
 
 def _reasons_of_continuation(tasks: list[Task]) -> dict[str, str]:
-    """Return reasons by id: if a search was continued, only its longest record is used."""
-    lengths = {task.id: task.n_trials for task in tasks}
+    """Return reasons by id: of all runs of one search, only the longest is used.
+
+    Runs that continue the same earlier run, because it was resumed twice, are one search as well.
+    Records of another origin cannot claim to continue those of this archive.
+    """
     reasons: dict[str, str] = {}
-    for task in tasks:
-        for id in task.continues:
-            if id not in lengths or id == task.id:
+    for runs in _group_runs(tasks):
+        best = max(runs, key=lambda task: (task.n_trials, task.id))
+        for task in runs:
+            if task is best:
                 continue
-            if lengths[id] <= task.n_trials:
-                reasons[id] = f"continued in {task.id}"
+            if task.id in best.continues:
+                reasons[task.id] = f"continued in {best.id}"
+            elif best.id in task.continues:
+                reasons[task.id] = f"continues {best.id}, which has more trials"
             else:
-                reasons[task.id] = f"continues {id}, which has more trials"
+                reasons[task.id] = f"another run of the search {best.id}"
     return reasons
+
+
+def _group_runs(tasks: list[Task]) -> list[list[Task]]:
+    """Group tasks that are connected by `Task.continues`, also by way of a run that is gone."""
+    leader: dict[tuple[str, str], tuple[str, str]] = {}
+
+    def find(run: tuple[str, str]) -> tuple[str, str]:
+        while (up := leader.setdefault(run, run)) != run:
+            leader[run] = run = leader[up]  # halve the path
+        return run
+
+    continued = [task for task in tasks if task.continues]
+    for task in continued:
+        for id in task.continues:
+            leader[find((task.origin, id))] = find((task.origin, task.id))
+    groups: dict[tuple[str, str], list[Task]] = {}
+    for task in tasks if continued else ():
+        if (run := (task.origin, task.id)) in leader:
+            groups.setdefault(find(run), []).append(task)
+    return list(groups.values())

@@ -55,8 +55,10 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
     For an address such as ``s3://...`` it is the local copy.
     """
     if path == "auto":
-        data = user_directory("XDG_DATA_HOME", ".local/share", "Library/Application Support")
-        path = os.environ.get(VARIABLE) or data / "sktransfer" / "archive"
+        path = os.environ.get(VARIABLE, "")
+        if not path:  # only now, because there may be no home directory
+            data = user_directory("XDG_DATA_HOME", ".local/share", "Library/Application Support")
+            path = data / "sktransfer" / "archive"
     if is_remote(path):
         return mirror_directory(os.fspath(path))
     expanded = os.path.expanduser(path)
@@ -104,7 +106,7 @@ def record_files(directory: Path) -> list[Path]:
     """List record files, sorted by id. Files that are being written begin with a dot."""
     try:
         names = os.listdir(directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, UnicodeEncodeError):  # a name that this system cannot have
         return []
     ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and name[0] != "."]
     return [directory / (name + SUFFIX) for name in sorted(ids)]

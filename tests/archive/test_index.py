@@ -235,6 +235,20 @@ def test_index_keeps_hashes_of_newest_records(mixed, monkeypatch):
     assert (mixed.path / "index" / "entries.joblib").stat().st_mtime_ns == before.st_mtime_ns
 
 
+def test_large_index_is_written_to_several_files(archive, make_task, monkeypatch):
+    monkeypatch.setattr(_index, "MAX_ENTRIES", 8)
+    for n in range(20):
+        archive.append(make_task(id=f"task-{n:02}", estimator=SVC()))
+    shutil.rmtree(archive.path / "index", ignore_errors=True)
+    forget(monkeypatch)
+    archive.select(SPACE)
+    names = sorted(os.listdir(archive.path / "index"))
+    assert names == ["entries-1.joblib", "entries-2.joblib", "entries.joblib"]
+    forget(monkeypatch)
+    read = opened(monkeypatch)
+    assert len(archive.select(SPACE).used) == 20 and not read
+
+
 def test_first_reader_adds_row_hashes(archive, make_task, monkeypatch):
     for n in range(6):
         archive.append(make_task(id=f"svc-{n}", estimator=SVC(), profile=profile([[7.0], [8.0]])))

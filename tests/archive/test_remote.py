@@ -93,6 +93,16 @@ def test_remote_archive_is_shared_between_machines(address, make_task, tmp_path,
         archive.remove("one")
 
 
+def test_object_of_overlong_name_hides_no_record(address, make_task):
+    remote = Archive(address)
+    remote.append(make_task(id="one"))
+    files, long = place(address, f"tasks/{'x' * 300}.joblib")
+    files.pipe_file(long, b"x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [task.id for task in remote.select().used] == ["one"]
+
+
 def test_machines_share_the_key_of_an_address(address, make_task, tmp_path, monkeypatch):
     X = np.random.default_rng(0).normal(size=(50, 3))
     Archive(address).append(make_task(id="one", profile=profile(X)))

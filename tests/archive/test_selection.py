@@ -239,6 +239,40 @@ def test_select_uses_longest_record_of_continued_search(fill, make_task):
     assert ids(archive.select()) == ["b", "d"]
 
 
+def test_select_uses_one_of_runs_that_continue_the_same_run(fill):
+    """Two processes resumed the same search at once, or it was killed twice."""
+    short, long = [({"C": 1.0}, 0.9)], [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.8)]
+    archive = fill(
+        b={"trials": long, "resume": {"continues": ["gone"]}},
+        c={"trials": short, "resume": {"continues": ["gone"]}},
+        d={"trials": long, "resume": {"continues": ["c", "gone"]}},
+        e={"trials": long},
+    )
+    selection = archive.select()
+    assert ids(selection) == ["d", "e"]
+    assert reasons(selection) == {"b": "another run of the search d", "c": "continued in d"}
+    assert selection.count_excluded() == {"another run of the search": 1, "continued": 1}
+
+
+def test_foreign_record_cannot_claim_to_continue_own_search(fill):
+    long = [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.8)]
+    archive = fill(
+        own={"trials": [({"C": 1.0}, 0.9)]},
+        theirs={"trials": long, "resume": {"continues": ["own"]}, "origin": "imported from x"},
+    )
+    assert ids(archive.select()) == ["own", "theirs"]
+
+
+@pytest.mark.parametrize(("n_part", "n_whole"), [(500, 10**6), (100, 10**5), (1000, 10**6)])
+def test_small_part_of_large_table_is_recognized(n_part, n_whole):
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(n_whole, 1))
+    whole = profile(table)
+    for _ in range(8):
+        part = rng.choice(n_whole, n_part, replace=False)
+        assert profile(table[part]).overlap(whole) >= 0.01
+
+
 INVALID_PROFILES = [
     {},
     {"kind": "x", "n_rows": 3, "fingerprint": "no"},
