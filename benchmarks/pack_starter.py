@@ -1,4 +1,7 @@
-"""Write tasks as a starter archive, in the layout of `sktransfer.archive._starter`."""
+"""Write tasks as a starter archive, in the layout of `sktransfer.archive._starter`.
+
+python -m benchmarks.pack_starter   # write the profiles of the shipped archive again
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from sktransfer import DatasetProfile, Task, Trial
+from benchmarks.data import data_folder, load_classification, load_regression
+from sktransfer import DatasetProfile, Task, Trial, profile
+from sktransfer.archive import starter_folder
+from sktransfer.archive._key import COUNTS, HASHES
 from sktransfer.archive._plain_pickle import dumps_plain
 from sktransfer.archive._record import task_to_record
 from sktransfer.archive._starter import (
@@ -20,13 +24,14 @@ from sktransfer.archive._starter import (
     STARTER_FORMAT,
     TRIAL_FIELDS,
 )
-from sktransfer.archive._storage import SUFFIX, record_files, write_file
-from sktransfer.utils._array_text import encode_array
+from sktransfer.archive._storage import SUFFIX, read_plain, record_files, write_file
 from sktransfer.utils._hashing import hash_bytes
 from sktransfer.utils._values import Plain, identity
 
 N_DIGITS = 5  # of parameters, scores and metrics
 N_DIGITS_OF_FIELD = {"score": N_DIGITS, "std": 3, "fit_time": 3}
+MAX_ROWS = 1000  # of a data set that are used
+MAX_STORED_ROWS = 5000  # of a data file; the data set itself may have more
 _MISSING = object()
 
 
@@ -85,21 +90,42 @@ def _estimator_content(tasks: list[Task], profiles: dict[str, Plain]) -> dict[st
 
 
 def encode_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a profile as it is packed: without a sample, and with its hashes as texts.
+    """Return a profile as it is packed: without a sample and without any hash of the data.
 
-    The second set of hashes is left out if the first distinguishes the rows.
-    `DatasetProfile.overlap` needs it only for rows that are equal in another order of columns.
+    The data set is recognized by its sizes instead: `forms` lists the numbers of rows and columns
+    of the whole data set and of its other versions. A number of rows that is not known is None.
+
+    >>> whole = {"n_rows": 2338, "n_features": None, "fingerprint": [1]}
+    >>> known = {"kind": "x", "n_rows": 1000, "n_features": 8, "enclosing": [whole], "key": ""}
+    >>> encode_profile(known)
+    {'kind': 'x', 'n_rows': 1000, 'n_features': 8, 'forms': [[1000, 8], [2338, 8]]}
     """
-    whole = DatasetProfile.from_dict(profile)
-    lean = {name: value for name, value in whole.to_dict().items() if name != "sample"}
-    if not whole.needs_column_order:
-        lean |= {"ordered_fingerprint": [], "n_ordered": 0}
-    hashes = {
-        name: encode_array(np.array(value, dtype=np.uint64))
-        for name, value in lean.items()
-        if name.endswith("fingerprint")
-    }
-    return lean | hashes | {"enclosing": [encode_profile(p.to_dict()) for p in whole.enclosing]}
+    left_out = {*HASHES, *COUNTS, "enclosing", "key", "sample"}
+    lean = {name: value for name, value in profile.items() if name not in left_out}
+    if "forms" not in lean:
+        versions = [profile, *profile.get("enclosing", ())]
+        sizes = [(each["n_rows"], each["n_features"] or profile["n_features"]) for each in versions]
+        lean["forms"] = [[n if n < MAX_STORED_ROWS else None, p] for n, p in dict.fromkeys(sizes)]
+    return lean
+
+
+def repack_profiles(folder: Path, data: Path) -> None:
+    """Write the profiles of a starter archive again, as `encode_profile` packs them.
+
+    Response curves and scales are measured again on the data sets.
+    """
+    content: Any = read_plain(folder / (PROFILES + SUFFIX))
+    profiles: dict[str, Plain] = {}
+    for name, text in content["profiles"].items():
+        kind, _, data_set = name.partition("/")
+        read = load_classification if kind == "classification" else load_regression
+        measured = profile(*read(data_set, data, MAX_ROWS))
+        known = json.loads(text) | {
+            "response_curves": measured.response_curves,
+            "scales": measured.scales,
+        }
+        profiles[name] = json.dumps(encode_profile(known))
+    _write(folder, PROFILES, {"profiles": profiles})
 
 
 # -- trials as columns ---------------------------------------------------------------------------
@@ -151,3 +177,7 @@ def _format_number(number: Any, n_digits: int) -> str:
     text = f"{number:.{n_digits}g}"
     # 1.0 must not become 1. nan and inf contain an n.
     return text if any(mark in text for mark in ".en") else text + ".0"
+
+
+if __name__ == "__main__":
+    repack_profiles(starter_folder(), data_folder())

@@ -28,8 +28,8 @@ from sktransfer.exceptions import ArchiveWarning
 from sktransfer.task import Task
 
 EXIT_SUCCESS, EXIT_PROBLEMS, EXIT_USAGE_ERROR = 0, 1, 2
-PRUNE_RULES = ("older_than", "keep_newest", "max_records")
-EXPORT_PARTS = ("samples", "fingerprints", "names", "times")
+PRUNE_RULES = ("older_than", "keep_newest", "max_records", "origin")
+EXPORT_PARTS = ("samples", "names", "times")
 
 
 class Output(NamedTuple):
@@ -162,7 +162,10 @@ def _add_archive_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
         export.add_argument(
             f"--no-{part}", dest=part, action="store_false", help=f"omit the {part}"
         )
-    add("import", _import, "add the records of an exported file", file="the file")
+    receive = add("import", _import, "add the records of an exported file", file="the file")
+    for command in (export, receive):
+        # Not the key itself, which other users of the machine could see in the list of processes.
+        command.add_argument("--key-file", metavar="FILE", help="file with the key both sides know")
     add("stats", _stats, "count records, trials, estimators and formats")
     prune = add("prune", _prune, "remove old or surplus records")
     prune.add_argument(
@@ -172,6 +175,7 @@ def _add_archive_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
         "--keep-newest", type=int, metavar="N", help="keep the N newest per estimator and data set"
     )
     prune.add_argument("--max-records", type=int, metavar="N", help="keep the N newest in total")
+    prune.add_argument("--origin", metavar="NAME", help="remove the records imported from there")
     prune.add_argument("--dry-run", action="store_true", help="list the records, but keep them")
 
 
@@ -277,7 +281,14 @@ def _merge(archive: Archive, options: argparse.Namespace) -> Output:
 
 
 def _import(archive: Archive, options: argparse.Namespace) -> Output:
-    return _import_output(archive.import_(options.file))
+    return _import_output(archive.import_(options.file, key=_read_key(options)))
+
+
+def _read_key(options: argparse.Namespace) -> str | None:
+    if options.key_file is None:
+        return None
+    with open(options.key_file, encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def _import_output(report: ImportReport) -> Output:
@@ -288,7 +299,9 @@ def _import_output(report: ImportReport) -> Output:
 
 def _export(archive: Archive, options: argparse.Namespace) -> Output:
     parts = {part: getattr(options, part) for part in EXPORT_PARTS}
-    n_records = archive.export(options.file, **parts, overwrite=options.overwrite)
+    n_records = archive.export(
+        options.file, key=_read_key(options), overwrite=options.overwrite, **parts
+    )
     data = {"records": n_records, "file": options.file}
     return Output(data, [f"{n_records} records in {options.file}"])
 
@@ -318,7 +331,9 @@ def _stats(archive: Archive, options: argparse.Namespace) -> Output:
 def _prune(archive: Archive, options: argparse.Namespace) -> Output:
     rules = {name: getattr(options, name) for name in PRUNE_RULES}
     if all(value is None for value in rules.values()):
-        raise ValueError("Pass at least one of --older-than, --keep-newest, --max-records.")
+        raise ValueError(
+            "Pass at least one of --older-than, --keep-newest, --max-records, --origin."
+        )
     removed = archive.prune(**rules, dry_run=options.dry_run)
     action = "would be removed" if options.dry_run else "removed"
     data = {"removed": removed, "dry_run": options.dry_run}

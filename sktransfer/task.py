@@ -118,6 +118,8 @@ class Task:
         What ``resume=True`` needs: digests that identify the search, and the results of each fold.
     name : str
         What the user calls the search; empty if it has no name.
+    origin : str
+        Where the record was imported or merged from. Empty for the archive's own searches.
 
     Examples
     --------
@@ -137,6 +139,7 @@ class Task:
     format: int = TASK_FORMAT
     resume: dict[str, Any] | None = None
     name: str = ""
+    origin: str = ""
 
     def __post_init__(self) -> None:
         id, created = new_task_id()

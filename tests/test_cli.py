@@ -109,7 +109,7 @@ def test_ls_warns_of_bad_file_in_one_line(run, archive):
 
 def test_merge_export_and_import_count_records(run, archive, tmp_path):
     file, other = tmp_path / "all.zip", tmp_path / "other"
-    assert run("export", file, "--no-names", "--no-fingerprints")[0] == 0
+    assert run("export", file, "--no-names")[0] == 0
     assert run("import", file, on=other)[1] == "2 added, 0 known, 0 refused\n"
     assert json.loads(run("merge", other, "--json")[1]) == {
         "added": [],
@@ -125,8 +125,11 @@ def test_export_passes_options_to_archive(run, monkeypatch, tmp_path):
     options = {}
     monkeypatch.setattr(Archive, "export", lambda self, file, **parts: options.update(parts) or 0)
     run("export", tmp_path / "a.zip", "--samples", "--no-times")
-    parts = {"samples": True, "fingerprints": True, "names": True, "times": False}
-    assert options == parts | {"overwrite": False}
+    parts = {"samples": True, "names": True, "times": False}
+    assert options == parts | {"key": None, "overwrite": False}
+    (tmp_path / "secret").write_text("between us\n")
+    run("export", tmp_path / "a.zip", "--key-file", tmp_path / "secret")
+    assert options["key"] == "between us"
 
 
 def test_stats_counts_records_trials_and_formats(run):
@@ -149,7 +152,7 @@ def test_prune_lists_or_removes_records(run, archive):
         (("merge", "nowhere-at-all"), "There is no archive to merge from"),
         (("import", "nowhere.zip"), "nowhere.zip"),
         (("import", __file__), "not an exported archive"),
-        (("prune",), "Pass at least one of --older-than, --keep-newest, --max-records."),
+        (("prune",), "Pass at least one of --older-than, --keep-newest, --max-records, --origin."),
         (("prune", "--max-records", "-1"), "max_records must be"),
         (("export", os.curdir), "is a directory"),
     ],

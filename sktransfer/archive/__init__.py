@@ -3,6 +3,7 @@
 from sktransfer.archive._archive import Archive
 from sktransfer.archive._exchange import ImportReport
 from sktransfer.archive._journal import Journal
+from sktransfer.archive._key import ArchiveKey
 from sktransfer.archive._maintenance import Finding
 from sktransfer.archive._record import library_versions
 from sktransfer.archive._selection import (
@@ -17,6 +18,7 @@ from sktransfer.exceptions import NewerFormatError, RecordError
 
 __all__ = [
     "Archive",
+    "ArchiveKey",
     "Finding",
     "ImportReport",
     "Journal",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from sklearn.metrics import get_scorer_names
+from sklearn.utils import all_estimators
 
 from sktransfer.utils._hashing import hash_bytes
 from sktransfer.utils._values import Plain
@@ -21,76 +25,109 @@ _ESTIMATOR_PARAMETERS = {
 }
 """Parameters of scikit-learn that hold an estimator. Any other name of one is that of a step."""
 _PUBLIC_PREFIXES = ("sklearn.", "numpy.", "scipy.", "builtins.")
-_NO_ROWS: dict[str, Any] = {
-    "fingerprint": [],
-    "n_distinct": 0,
-    "ordered_fingerprint": [],
-    "n_ordered": 0,
-    "enclosing": [],
-}
+_OTHER_CLASSES = frozenset(
+    f"{library}{kind}"
+    for library in ("LGBM", "XGB", "CatBoost")
+    for kind in ("Classifier", "Regressor")
+)
+_OBJECT_DIGEST = re.compile(r"#[0-9a-f]{12}$")
+_METRIC_DIGEST = re.compile(r"(?<=[ =])[0-9a-f]{8}\b")
 
 
-def redact(
-    record: dict[str, Any], *, samples: bool, fingerprints: bool, names: bool, times: bool
-) -> dict[str, Any]:
+def redact(record: dict[str, Any], *, samples: bool, names: bool, times: bool) -> dict[str, Any]:
     """Return a copy of a record that contains only what the choices allow. See `Archive.export`.
 
-    >>> record = {"id": "a", "created": "2025-01-02", "trials": []}
+    Whatever the choices, digests of the user's functions and objects become numbers, because those
+    who guess a function could check their guess.
+
+    >>> record = {"id": "a", "created": "2025-01-02", "trials": [], "metrics": [], "space": {}}
     >>> record["profile"] = {"sample": {"X": [[1.0]]}}
-    >>> redact(record, samples=False, fingerprints=True, names=True, times=True)["profile"]
+    >>> redact(record, samples=False, names=True, times=True)["profile"]
     {'sample': None}
     """
-    record = dict(record)
-    if not (fingerprints and names and times):
-        record["resume"] = _continuation(record.get("resume"), times)
-    profile = record["profile"]
-    if profile is not None and not samples:
-        profile = _without_samples(profile)
-    if profile is not None and not fingerprints:
-        # By the word as well, so that fingerprints which a later version adds are removed, too.
-        profile = {key: [] if "fingerprint" in key else value for key, value in profile.items()}
-        profile.update(_NO_ROWS)
-    record["profile"] = profile
+    record = {**record, "origin": "", "resume": keep_continuation(record.get("resume"))}
+    if record["profile"] is not None and not samples:
+        record["profile"] = {**record["profile"], "sample": None}
     if not times:
         record = _without_times(record)
+    record = _without_digests(record)
     return record if names else _without_names(record)
 
 
-def _without_samples(profile: dict[str, Any]) -> dict[str, Any]:
-    profile = {**profile, "sample": None}
-    if isinstance(profile.get("enclosing"), list):
-        parts = profile["enclosing"]
-        profile["enclosing"] = [_without_samples(part) for part in parts if isinstance(part, dict)]
-    return profile
+def _without_digests(record: dict[str, Any]) -> dict[str, Any]:
+    """Number the digests in the values and in the names of metrics, in the order they occur in."""
+    numbers: dict[str, str] = {}
+
+    def number(found: re.Match[str]) -> str:
+        return numbers.setdefault(found[0], f"#{len(numbers) + 1}")
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, list):
+            return [walk(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if isinstance(value.get("object"), str):
+            return {**value, "object": _OBJECT_DIGEST.sub(number, value["object"])}
+        content = value.get("content")
+        if "class" in value and isinstance(content, str):
+            value = {**value, "content": numbers.setdefault(content, f"#{len(numbers) + 1}")}
+        return {key: walk(item) for key, item in value.items()}
+
+    def rename(metrics: Iterable[str]) -> dict[str, str]:
+        return {name: _METRIC_DIGEST.sub(number, name) for name in metrics}
+
+    names = rename(record["metrics"])
+    trials = [
+        {
+            **trial,
+            "params": walk(trial["params"]),
+            "metrics": {rename([k])[k]: value for k, value in trial["metrics"].items()},
+        }
+        for trial in record["trials"]
+    ]
+    metrics = [names[name] for name in record["metrics"]]
+    return {**record, "space": walk(record["space"]), "metrics": metrics, "trials": trials}
 
 
 def _without_times(record: dict[str, Any]) -> dict[str, Any]:
     """Remove times. Ids begin with a time, so the record gets another id, always the same one."""
     trials = [{**trial, "fit_time": float("nan")} for trial in record["trials"]]
-    return {**record, "id": _shared_id(record["id"]), "created": UNDATED, "trials": trials}
+    resume = record["resume"]
+    if resume is not None:
+        resume = {"continues": list(map(_shared_id, resume["continues"]))}
+    return {
+        **record,
+        "id": _shared_id(record["id"]),
+        "created": UNDATED,
+        "trials": trials,
+        "resume": resume,
+    }
 
 
 def _shared_id(id: str) -> str:
     return f"shared-{hash_bytes(id.encode(), 12).hex()}"
 
 
-def _continuation(resume: Plain, times: bool) -> dict[str, Plain] | None:
+def keep_continuation(resume: Plain) -> dict[str, Plain] | None:
     """Keep only the ids of the records that a search continues: their trials must not count twice.
 
     The rest of what resuming needs are digests of the data, and the times of every fold.
     """
     ids = resume.get("continues") if isinstance(resume, dict) else None
     ids = [id for id in ids if isinstance(id, str)] if isinstance(ids, list) else []
-    return {"continues": ids if times else list(map(_shared_id, ids))} if ids else None
+    return {"continues": ids} if ids else None
 
 
 def _without_names(record: dict[str, Any]) -> dict[str, Any]:
-    """Replace the names of steps by classes, and those of scorers by numbers.
+    """Replace the names of steps by classes, and those of scorers and of own classes by numbers.
 
-    The names of classes stay, because past tasks are selected by them.
+    The names of public classes stay, because past tasks are selected by them.
     """
-    space = record["space"]
-    own = {name: canonical.partition("@")[0] for name, canonical in space["canonical"].items()}
+    space, anonymizer = record["space"], _Anonymizer()
+    own = {
+        name: anonymizer.canonical(canonical.partition("@")[0])
+        for name, canonical in space["canonical"].items()
+    }
     # A step that is itself searched has no canonical name.
     steps = [name for name in own if _is_searched_step(name, space)]
     for number, name in enumerate(steps, start=1):
@@ -108,10 +145,11 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
         name: name if name == "score" or name in get_scorer_names() else f"metric {number}"
         for number, name in enumerate(record["metrics"], start=1)
     }
-    anonymizer = _Anonymizer()
+    profile = record["profile"]
     return {
         **record,
         "name": "",
+        "profile": profile if profile is None else {**profile, "notes": []},
         "space": {
             **space,
             "branches": [
@@ -119,8 +157,9 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
                 for branch in space["branches"]
             ],
             "canonical": {own[name]: own[name] for name in space["canonical"]},
+            "predictors": [anonymizer.class_name(name) for name in space["predictors"]],
             "fixed": {
-                name: anonymizer.value(value)
+                anonymizer.canonical(name): anonymizer.value(value)
                 for name, value in space["fixed"].items()
                 # In these cases the name is, or contains, that of a step.
                 if value not in _NO_STEP and "@" not in name
@@ -130,12 +169,8 @@ def _without_names(record: dict[str, Any]) -> dict[str, Any]:
         "trials": [
             {
                 **trial,
-                "params": {
-                    own.get(name, name): anonymizer.value(v) for name, v in trial["params"].items()
-                },
-                "metrics": {
-                    metrics.get(name, "metric"): value for name, value in trial["metrics"].items()
-                },
+                "params": {own.get(k, k): anonymizer.value(v) for k, v in trial["params"].items()},
+                "metrics": {metrics.get(k, "metric"): v for k, v in trial["metrics"].items()},
             }
             for trial in record["trials"]
         ],
@@ -152,7 +187,9 @@ def _is_searched_step(name: str, space: dict[str, Any]) -> bool:
 
 
 class _Anonymizer:
-    """Replaces the names of the user's functions, objects, steps and labels in one record.
+    """Replaces the names of the user's classes, functions, objects, steps and labels in one record.
+
+    Texts are replaced unless they are options of scikit-learn: they may be paths, words or names.
 
     Names are numbered in the order in which they occur. Equal names stay equal, and a number,
     unlike a digest, cannot be looked up in a list of words.
@@ -164,6 +201,19 @@ class _Anonymizer:
     def _replacement(self, kind: str, name: str) -> str:
         same = sum(k == kind for k, _ in self._numbers)
         return f"{kind} {self._numbers.setdefault((kind, name), same + 1)}"
+
+    def _public(self, name: str, public: frozenset[str], kind: str) -> str:
+        return name if name in public else self._replacement(kind, name)
+
+    def class_name(self, name: str) -> str:
+        """Replace the name of a class, unless it is one of scikit-learn or a well-known library."""
+        return self._public(name, _public_classes(), "class")
+
+    def canonical(self, name: str) -> str:
+        """Replace the classes in a canonical name such as ``LogisticRegression|SVC.C``."""
+        classes, dot, parameter = name.rpartition(".")
+        owners = "|".join(map(self.class_name, classes.split("|"))) if dot else ""
+        return f"{owners}{dot}{parameter}"
 
     def entry(self, entry: dict[str, Any]) -> dict[str, Any]:
         """Anonymize a list of values of the space. A distribution contains no names."""
@@ -177,6 +227,8 @@ class _Anonymizer:
                 else self.value(item)
                 for number, item in enumerate(value, start=1)
             ]
+        if isinstance(value, str):
+            return value if value in _NO_STEP else self._public(value, _public_texts(), "text")
         if not isinstance(value, dict):
             return value
         name = value.get("object")
@@ -187,6 +239,7 @@ class _Anonymizer:
         if "class" in value and isinstance(value.get("params"), dict):
             return {
                 **value,
+                "class": self.class_name(value["class"]),
                 "params": {key: self.value(item) for key, item in value["params"].items()},
             }
         return {self._label(key): self.value(item) for key, item in value.items()}
@@ -194,6 +247,25 @@ class _Anonymizer:
     def _label(self, key: str) -> str:
         """Replace a key of a dict, unless it is a number."""
         return key if key.lstrip("-").isdigit() else self._replacement("key", key)
+
+
+@lru_cache(maxsize=1)
+def _public_classes() -> frozenset[str]:
+    """Return the names of classes that anyone may have used."""
+    return _OTHER_CLASSES | {name for name, _ in all_estimators()}
+
+
+@lru_cache(maxsize=1)
+def _public_texts() -> frozenset[str]:
+    """Return the texts that scikit-learn's estimators accept as options."""
+    constraints = [getattr(cls, "_parameter_constraints", {}) for _, cls in all_estimators()]
+    rules = [rule for each in constraints for one in each.values() for rule in _as_list(one)]
+    options = [option for rule in rules for option in getattr(rule, "options", ())]
+    return frozenset(option for option in options if isinstance(option, str))
+
+
+def _as_list(constraint: Any) -> list:
+    return constraint if isinstance(constraint, list) else []
 
 
 def _is_step(value: Plain) -> bool:

@@ -15,6 +15,7 @@ import errno
 import heapq
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
@@ -37,6 +38,7 @@ from sktransfer.archive._importers import (
 )
 from sktransfer.archive._index import add_entry, read_entries, save_if_worthwhile
 from sktransfer.archive._journal import Journals
+from sktransfer.archive._key import ArchiveKey, read_key, seal_plain
 from sktransfer.archive._lazy_task import LazyTask
 from sktransfer.archive._maintenance import Age, Finding, find_problems, ids_to_prune
 from sktransfer.archive._model_cache import ModelCache
@@ -62,7 +64,8 @@ from sktransfer.archive._storage import (
     starter_directory,
     warn_skipped,
 )
-from sktransfer.exceptions import RecordError
+from sktransfer.dataset._disclosure import limit_disclosure
+from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
 
 FIRST_RECORD = (
@@ -182,6 +185,40 @@ class Archive:
             storage.refresh()
         return storage
 
+    def open_key(self) -> ArchiveKey | None:
+        """Return the key that seals the hashes in the records, made if there is none yet.
+
+        Returns
+        -------
+        ArchiveKey or None
+            None if the archive is readonly and has no key.
+
+        Raises
+        ------
+        RecordError, OSError
+            If the key cannot be read or written.
+
+        Examples
+        --------
+        >>> archive = Archive()
+        >>> archive.open_key() == archive.open_key(), Archive("none", readonly=True).open_key()
+        (True, None)
+        """
+        return read_key(self._open(), create=not self.readonly)
+
+    def _readable_key(self, storage: Storage) -> ArchiveKey | None:
+        """Return the key if there is one. If it cannot be read, warn."""
+        try:
+            return read_key(storage)
+        except (ValueError, OSError) as error:  # a RecordError, or a path that cannot be encoded
+            warnings.warn(
+                f"The key of the archive cannot be read ({error}). Without it, it is not known "
+                "which past tasks share rows with the current data.",
+                ArchiveWarning,
+                stacklevel=3,
+            )
+            return None
+
     def _starter(self) -> Starter:
         return Starter(starter_directory() if self.starter else None)
 
@@ -208,10 +245,20 @@ class Archive:
         return _merge_by_id(_read_tasks(storage.files()), self._unfinished(storage))
 
     def _unfinished(self, storage: Storage) -> Iterator[Task]:
-        """Yield the tasks of killed searches that have no record."""
-        return self.journals.tasks(
-            include_running=False, is_recorded=lambda id: storage.file(id).exists()
-        )
+        """Yield the tasks of killed searches that have no record.
+
+        Tidy up the journals of those that have one: they were killed before they removed it.
+        """
+        journals = self.journals
+
+        def is_recorded(id: str) -> bool:
+            if not storage.file(id).exists():
+                return False
+            with contextlib.suppress(OSError, RecordError):
+                journals.discard_recorded(read_task(storage.file(id)))
+            return True
+
+        return journals.tasks(include_running=False, is_recorded=is_recorded)
 
     def get(self, id: str) -> Task:
         """Return the task of this id.
@@ -291,7 +338,8 @@ class Archive:
         tasks += self._starter().candidates(target, profile)
         known = {task.id for task in tasks}
         tasks += [task for task in extra_tasks if task.id not in known]
-        selection = select_past_tasks(tasks, target, profile, overlap)
+        key = self._readable_key(storage)
+        selection = select_past_tasks(tasks, target, profile, overlap, key)
         if not self.readonly:
             save_if_worthwhile(storage.directory)
         return selection
@@ -352,10 +400,17 @@ class Archive:
             raise TypeError(
                 f"An archive holds tasks, not a {type(task).__name__}. See Task.from_trials."
             )
+        storage = self._open(refresh=True)
+        if task.profile is not None:
+            task = record_to_task(task_to_record(task), f"task {task.id!r}")
+            assert task.profile is not None
+            data_profile = limit_disclosure(task.profile)
+            if not data_profile.get("key"):
+                data_profile = seal_plain(data_profile, read_key(storage, create=True))
+            task = replace(task, profile=data_profile)
         data = dumps_plain(task_to_record(task))
         # Reading the bytes back makes sure that the record can be read later.
         written = record_to_task(loads_plain(data), f"task {task.id!r}")
-        storage = self._open(refresh=True)
         there = storage.find(task.id)
         is_first = is_default_directory(self.path) and not storage.exists("tasks")
         if there is None:
@@ -503,7 +558,8 @@ class Archive:
     def merge(self, other: Archive | str | os.PathLike[str]) -> ImportReport:
         """Add every record of another archive, and the journals of its killed searches.
 
-        The other archive is not changed.
+        The other archive is not changed. Its records are past tasks for later searches here, and
+        ``resume=True`` never continues them.
 
         Parameters
         ----------
@@ -539,8 +595,8 @@ class Archive:
         self,
         file: str | os.PathLike[str],
         *,
+        key: str | bytes | None = None,
         samples: bool = False,
-        fingerprints: bool = True,
         names: bool = True,
         times: bool = True,
         overwrite: bool = False,
@@ -551,11 +607,12 @@ class Archive:
         ----------
         file : str or os.PathLike
             The ZIP file.
+        key : str, bytes or None, default=None
+            A passphrase that you share with the reader of the file. With it, the hashes of rows are
+            included, and only those who know it can compare them with their own data. None leaves
+            the hashes out. It is then unknown to the reader which rows a record saw.
         samples : bool, default=False
             Whether to include samples of the data, if there are any.
-        fingerprints : bool, default=True
-            Whether to include the hashes of rows. Without them, it is unknown which rows a record
-            saw, and it is used only with ``overlap="allow"``.
         names : bool, default=True
             Whether to include the names that you chose: searches, pipeline steps, functions,
             scorers. The names of classes and parameters are always included.
@@ -586,17 +643,23 @@ class Archive:
             raise FileExistsError(
                 errno.EEXIST, "The file exists. Pass overwrite=True to replace it", os.fspath(file)
             )
-        return export_tasks(
-            self, file, samples=samples, fingerprints=fingerprints, names=names, times=times
-        )
+        own_key = self._readable_key(storage)
+        return export_tasks(self, file, own_key, key, samples=samples, names=names, times=times)
 
-    def import_(self, file: str | os.PathLike[str]) -> ImportReport:
+    def import_(
+        self, file: str | os.PathLike[str], *, key: str | bytes | None = None
+    ) -> ImportReport:
         """Add the records of a file that `export` wrote.
+
+        The records are past tasks for later searches. ``resume=True`` never continues them.
 
         Parameters
         ----------
         file : str or os.PathLike
             The file. It may come from any source, because nothing in it is run.
+        key : str, bytes or None, default=None
+            The passphrase with which the file was exported. Without it, hashes of rows in the file
+            are left out.
 
         Returns
         -------
@@ -607,6 +670,8 @@ class Archive:
         ------
         RecordError
             If the file is not an exported archive.
+        ValueError
+            If the file was exported with another key, or without one.
 
         Examples
         --------
@@ -620,7 +685,7 @@ class Archive:
         True
         """
         self._check_writable()
-        return import_records(self._open(), file)
+        return import_records(self._open(), file, key)
 
     def prune(
         self,
@@ -628,9 +693,12 @@ class Archive:
         older_than: Age = None,
         keep_newest: int | None = None,
         max_records: int | None = None,
+        origin: str | None = None,
         dry_run: bool = False,
     ) -> list[str]:
         """Remove records that are old or too many. A record is removed if any of the rules says so.
+
+        The journal of a search that may be running on another machine stays.
 
         Parameters
         ----------
@@ -640,7 +708,9 @@ class Archive:
         keep_newest : int or None
             How many records of one estimator on one data set to keep.
         max_records : int or None
-            How many records to keep in all, the newest ones.
+            How many records to keep in all, the newest ones. Dates in the future count as unknown.
+        origin : str or None
+            Remove all records that came from there: ``"imported from a.zip"``, or ``"a.zip"``.
         dry_run : bool, default=False
             Whether to return the ids without removing anything.
 
@@ -660,7 +730,8 @@ class Archive:
         """
         if not dry_run:
             self._check_writable()
-        ids = ids_to_prune(self, older_than, keep_newest, max_records)
+        tasks = [task for task in self if not self.journals.may_run_elsewhere(task.id)]
+        ids = ids_to_prune(tasks, older_than, keep_newest, max_records, origin)
         for id in () if dry_run else ids:
             with contextlib.suppress(KeyError):  # removed by another process
                 self.remove(id)

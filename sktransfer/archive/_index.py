@@ -39,6 +39,10 @@ MIN_WRITTEN = 256
 MAX_HASH_BYTES = 8 * 2**20
 """Most bytes of row hashes in an index: enough for 700 records, or more of small data."""
 
+MAX_ENTRIES = 50_000
+"""Most entries in one file. A file has room for about 100,000."""
+
+MAX_FILES = 40
 MAX_PARTS = 8
 """Number of files above which a reader merges them into one."""
 
@@ -128,26 +132,41 @@ def save_if_worthwhile(directory: Path) -> None:
     # A copy, because other threads may add to it.
     found, (n_new, parts) = dict(_known.get(key, {})), _unsaved.pop(key, (0, []))
     changed = [entry for entry in _newest_with_hashes(found.values()) if entry.is_changed]
-    is_due = n_new >= max(MIN_OPENED, MIN_NEW_SHARE * len(found)) or len(parts) > MAX_PARTS
+    is_due = n_new >= max(MIN_OPENED, MIN_NEW_SHARE * len(found)) or _count_parts(parts) > MAX_PARTS
     if not is_due and len(changed) < MIN_OPENED:
         return
     with contextlib.suppress(
         OSError
     ):  # a cache: if it cannot be written, records are read as before
-        _storage.write_file(_index_file(directory), dumps_plain(_to_plain(found)))
+        written = _write_index(directory, found)
         for part in parts:
-            if part != _index_file(directory):
+            if part not in written:
                 _storage.remove_file(part)
         for entry in changed:
             entry.is_changed = False
+
+
+def _write_index(directory: Path, found: dict[str, IndexEntry]) -> set[Path]:
+    """Write all entries, some to each file. A reader would refuse one file of all of them."""
+    ids, files = list(found), set()
+    for number, start in enumerate(range(0, max(1, len(ids)), MAX_ENTRIES)):
+        file = _index_file(directory, f"entries-{number}" if number else "entries")
+        chunk = {id: found[id] for id in ids[start : start + MAX_ENTRIES]}
+        _storage.write_file(file, dumps_plain(_to_plain(chunk)))
+        files.add(file)
+    return files
 
 
 def _time_of_change(folder: Path) -> int:
     """Return when a file was last added to a folder or removed, in ns; 0 if it is missing."""
     try:
         return folder.stat().st_mtime_ns
-    except OSError:
+    except (OSError, UnicodeEncodeError):
         return 0
+
+
+def _count_parts(files: list[Path]) -> int:
+    return sum(file.name.startswith("part-") for file in files)
 
 
 def _distinct(entries: Iterable[IndexEntry]) -> list[dict[str, Any]]:
@@ -167,7 +186,7 @@ def _list_records(tasks: Path) -> list[tuple[str, int, int]]:
                         status = entry.stat(follow_symlinks=False)
                         id = name.removesuffix(_storage.SUFFIX)
                         found.append((id, status.st_size, status.st_mtime_ns))
-    except FileNotFoundError:
+    except (FileNotFoundError, UnicodeEncodeError):
         return []
     return sorted(found)
 
@@ -175,7 +194,12 @@ def _list_records(tasks: Path) -> list[tuple[str, int, int]]:
 def _make_entry(
     task: Task, size: int, mtime_ns: int, known: dict[str, dict[str, Any]]
 ) -> IndexEntry:
-    common = {"space": task.space, "metrics": list(task.metrics), "versions": task.versions}
+    common = {
+        "space": task.space,
+        "metrics": list(task.metrics),
+        "versions": task.versions,
+        "origin": task.origin,
+    }
     return IndexEntry(
         size,
         mtime_ns,
@@ -233,15 +257,14 @@ def _newest_with_hashes(entries: Collection[IndexEntry]) -> list[IndexEntry]:
 def _read_index(directory: Path) -> tuple[list[Path], dict[str, IndexEntry]]:
     """Return the files of the index, and their entries by id. Invalid files have no entries."""
     found: dict[str, IndexEntry] = {}
-    folder, room = directory / "index", MAX_BYTES
+    folder = directory / "index"
     try:
         files = [] if folder.is_symlink() else _storage.record_files(folder)
-    except OSError:  # not a folder, or not readable
+    except (OSError, UnicodeEncodeError):  # not a folder, or not readable
         files = []
-    for file in files:
+    for file in files[:MAX_FILES]:
         try:
-            data = _storage.read_bounded(file, room)
-            room -= len(data)
+            data = _storage.read_bounded(file, MAX_BYTES)
             if has_checksum(data):
                 found |= _from_plain(loads_plain(data))
         except Exception:  # an untrusted file can hold any plain data, in any shape
@@ -256,7 +279,7 @@ def _from_plain(plain: Any) -> dict[str, IndexEntry]:
     parts, columns = plain["parts"], dict(plain["columns"])
     for part in parts:
         check_space(part["space"])
-        lists = [part["metrics"], list(part["versions"].values())]
+        lists = [part["metrics"], list(part["versions"].values()), [part["origin"]]]
         if not all(type(text) is str for each in lists for text in each) or not part["metrics"]:
             raise ValueError("not the index of an archive")
     ids, columns["created"] = columns["id"].split("\n"), columns["created"].split("\n")

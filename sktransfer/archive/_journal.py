@@ -15,19 +15,24 @@ import contextlib
 import json
 import os
 import platform
+import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from sktransfer.archive import _storage
+from sktransfer.archive._key import has_open_hashes
 from sktransfer.archive._record import (
     MAX_INTEGER,
     MIN_INTEGER,
+    is_beginning,
     is_id,
     record_to_task,
     task_to_record,
 )
+from sktransfer.dataset._disclosure import limit_disclosure
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import Task, Trial
 from sktransfer.utils._hashing import hash_bytes
@@ -45,6 +50,10 @@ Half of both limits is for the results of single folds. Beyond it, candidates ar
 their folds, and are evaluated again if the search is resumed.
 """
 
+MAX_LINES = 200_000
+"""Most newlines in one file. Ten thousand candidates have 20,000."""
+
+SECONDS_OF_A_DAY = 24 * 3600
 _DIGEST_BYTES = 8
 
 
@@ -91,19 +100,18 @@ class Journal:
         """Write what was added. It is synced to disk when this returns."""
         if self._exists and not self._pending:
             return
-        is_new = not self._exists
-        if is_new:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            _storage.reject_symlink(self.path.parent)
-        # Created only once: a file that was removed must not come back without its header.
-        with self.path.open("xb" if is_new else "r+b") as file:
+        data = b"".join(self._pending)
+        if not self._exists:
+            # With its header at once, so that no reader takes a running search for a damaged file.
+            _storage.write_file(self.path, data, new=True)
             self._exists = True
-            file.seek(0, os.SEEK_END)
-            file.write(b"".join(self._pending))
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            _storage.sync_directory(self.path.parent)
+        else:
+            # Not created again: a file that was removed must not come back without its header.
+            with self.path.open("r+b") as file:
+                file.seek(0, os.SEEK_END)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
         self._pending = []
 
     def remove(self) -> None:
@@ -171,7 +179,7 @@ class Journals:
             if is_recorded(id):
                 continue
             try:
-                task, is_running = read_journal(file)
+                task, is_running = _storage.read_unless_refused(file, read_journal)
             except FileNotFoundError:  # the search has ended since the directory was listed
                 continue
             except RecordError as error:
@@ -183,6 +191,11 @@ class Journals:
     def start(self, task: Task) -> Journal:
         """Return the journal of a search that begins. Its record must have the same id later."""
         self._check_writable()
+        if has_open_hashes(task.profile):
+            raise PermissionError(
+                "the key of the archive cannot be read or written, and hashes of rows are not "
+                "written without it"
+            )
         return Journal(self.directory / (task.id + SUFFIX), task)
 
     def discard(self, id: str) -> bool:
@@ -196,6 +209,29 @@ class Journals:
             if file is not None and not read_journal(file)[1]:
                 _storage.remove_file(file)
                 return True
+        return False
+
+    def discard_recorded(self, record: Task) -> None:
+        """Delete the journal of a search that was killed after it had written its record.
+
+        It stays if its search is running, if it has a trial that the record does not have, or if
+        the record came from elsewhere.
+        """
+        if self.readonly or record.origin:
+            return
+        with contextlib.suppress(OSError, RecordError):
+            file = self.directory / (record.id + SUFFIX)
+            task, is_running = read_journal(file)
+            if not is_running and is_beginning(task, record):
+                _storage.remove_file(file)
+
+    def may_run_elsewhere(self, id: str) -> bool:
+        """Whether a journal was written on another machine less than a day ago."""
+        file = self.directory / (id + SUFFIX)
+        with contextlib.suppress(OSError, RecordError):
+            is_recent = time.time() - file.lstat().st_mtime < SECONDS_OF_A_DAY
+            writer = _read_header(_read_lines(file), file).get("writer")
+            return is_recent and type(writer) is dict and writer.get("host") != platform.node()
         return False
 
     def _check_writable(self) -> None:
@@ -215,15 +251,8 @@ def read_journal(path: Path) -> tuple[Task, bool]:
     FileNotFoundError
         If the file does not exist.
     """
-    lines = _read(path).split(b"\n")
-    intact = [found for line in lines if (found := _parse_line(line)) is not None]
-    header = next((each for each in intact if type(each.get("journal")) is int), None)
-    if header is None:
-        raise RecordError(path, "its header is damaged")
-    if header["journal"] > JOURNAL_FORMAT:
-        raise NewerFormatError(path, header["journal"], JOURNAL_FORMAT)
-    if type(header.get("task")) is not dict:
-        raise RecordError(path, "its header holds no task")
+    intact = _read_lines(path)
+    header = _read_header(intact, path)
     entries = {each["n"]: each for each in intact if type(each.get("n")) is int}
     in_order = [entries[n] for n in sorted(entries)]
     trials = [each.get("trial") for each in in_order]
@@ -237,10 +266,28 @@ def read_journal(path: Path) -> tuple[Task, bool]:
     return task, _is_running(header.get("writer"))
 
 
+def _read_lines(path: Path) -> list[dict[str, Any]]:
+    lines = re.findall(rb"[^\n]+", _read(path))
+    return [found for line in lines if (found := _parse_line(line)) is not None]
+
+
+def _read_header(lines: list[dict[str, Any]], path: Path) -> dict[str, Any]:
+    header = next((each for each in lines if type(each.get("journal")) is int), None)
+    if header is None:
+        raise RecordError(path, "its header is damaged")
+    if header["journal"] > JOURNAL_FORMAT:
+        raise NewerFormatError(path, header["journal"], JOURNAL_FORMAT)
+    if type(header.get("task")) is not dict:
+        raise RecordError(path, "its header holds no task")
+    return header
+
+
 def _read(path: Path) -> bytes:
     data = _storage.read_bounded(path, MAX_BYTES)
     if not data:  # killed before the first byte was written
         raise FileNotFoundError(path)
+    if data.count(b"\n") > MAX_LINES:
+        raise RecordError(path, f"it has more than {MAX_LINES} lines, more than any journal")
     if _count_values(data) > MAX_VALUES:
         raise RecordError(path, f"it holds more than {MAX_VALUES} values, more than any journal")
     return data
@@ -251,6 +298,8 @@ def _count_values(data: bytes) -> int:
 
 
 def _without_trials(task: Task) -> dict[str, Any]:
+    if task.profile is not None:
+        task = replace(task, profile=limit_disclosure(task.profile))
     record: dict[str, Any] = task_to_record(task)
     return {name: value for name, value in record.items() if name not in ("trials", "complete")}
 

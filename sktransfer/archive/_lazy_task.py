@@ -1,10 +1,11 @@
 """A task whose index entry is in memory while its trials and its profile are still on disk.
 
 The entry also tells, for most records, that they cannot share rows with the target's data. It keeps
-the lower halves of a record's hashes as one sorted set: those of its rows with and without the
-order of columns, of its columns, and of the data around. `DatasetProfile.overlap` depends on equal
-hashes only. If two such sets have no member in common, the overlap is 0. If they have one, which
-happens by chance to one unrelated record in a thousand, the record itself must be read.
+the lower halves of a record's hashes as one sorted set: those of its rows, of its columns, of its
+patterns, and of the data around. They are sealed with the key of the
+archive, as in the record. `DatasetProfile.overlap` depends on equal hashes only. If two such sets
+have no member in common, the overlap is 0. If they have one, which happens by chance to one
+unrelated record in a thousand, the record itself must be read.
 """
 
 from __future__ import annotations
@@ -24,6 +25,12 @@ from sktransfer.task import Task
 from sktransfer.utils._array_text import decode_array, encode_array
 
 _HALF = np.dtype(np.uint32)
+_COMPARED = (
+    "fingerprint",
+    "column_fingerprint",
+    "pattern_fingerprint",
+    "target_fingerprint",
+)
 
 
 @dataclass(slots=True)
@@ -33,7 +40,7 @@ class IndexEntry:
     size: int
     mtime_ns: int
     created: str
-    common: dict[str, Any]  # space, metrics, versions: one dict for all records that agree in them
+    common: dict[str, Any]  # space, metrics, versions, origin: one for all that agree in them
     complete: bool
     format: int
     n_trials: int
@@ -70,6 +77,7 @@ class LazyTask(Task):
             space=entry.common["space"],
             metrics=tuple(entry.common["metrics"]),
             versions=entry.common["versions"],
+            origin=entry.common["origin"],
             id=id,
             created=entry.created,
             complete=entry.complete,
@@ -110,14 +118,19 @@ class LazyTask(Task):
         """Whether any trial succeeded, known without reading them."""
         return self._entry.n_ok > 0 if "trials" not in self.__dict__ else super().succeeded
 
-    def shares_no_row(self, target_hashes: np.ndarray | None) -> bool:
+    def shares_no_row(self, target_hashes: np.ndarray | None, key_id: str) -> bool:
         """Whether it certainly shares no row with data of these `truncated_hashes`.
 
         This reads nothing, so False means that the profile must be compared.
         """
         return "profile" not in self.__dict__ and surely_disjoint(
-            self._entry.row_hashes, target_hashes
+            self._entry.row_hashes, target_hashes, key_id
         )
+
+    def is_incomparable(self, key_id: str) -> bool:
+        """Whether its rows are certainly not known under this key. This reads nothing."""
+        sealed_with, colon, _ = self._entry.row_hashes.partition(":")
+        return bool(colon) and sealed_with != key_id
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, LazyTask):
@@ -138,21 +151,23 @@ def truncated_hashes(profiles: Sequence[DatasetProfile]) -> np.ndarray | None:
     if not profiles or not all(len(profile.fingerprint) for profile in profiles):
         return None
     parts = [part for profile in profiles for part in (profile, *profile.enclosing)]
-    hashes = [
-        each
-        for part in parts
-        for each in (part.fingerprint, part.ordered_fingerprint, part.column_fingerprint)
-    ]
+    hashes = [getattr(part, name) for part in parts for name in _COMPARED]
+    # Rows that are equal in the same order of columns are equal in any order. So these hashes are
+    # not needed, unless they are a sample.
+    samples = [part for part in parts if part.n_ordered > len(part.ordered_fingerprint)]
+    hashes += [part.ordered_fingerprint for part in samples]
     return np.unique(np.concatenate(hashes).astype(_HALF))
 
 
 def encode_hashes(profile: dict[str, Any]) -> str:
     """Return what the index keeps of a record's profile; empty if the record itself must be read.
 
+    It is the id of the key with which the hashes are sealed, a colon, and the hashes.
+
     >>> from sktransfer.dataset import profile
-    >>> known = encode_hashes(profile([[1.0, 2.0], [3.0, 4.0]]).to_dict())
+    >>> known = encode_hashes({**profile([[1.0, 2.0], [3.0, 4.0]]).to_dict(), "key": "a"})
     >>> targets = [[5.0], [6.0]], [[5.0, 6.0], [4.0, 3.0]]
-    >>> [surely_disjoint(known, truncated_hashes([profile(X)])) for X in targets]
+    >>> [surely_disjoint(known, truncated_hashes([profile(X)]), "a") for X in targets]
     [True, False]
     """
     try:
@@ -161,15 +176,18 @@ def encode_hashes(profile: dict[str, Any]) -> str:
         hashes = truncated_hashes([past])
     except Exception:  # the profile of an untrusted record can be anything
         return ""
-    return "" if hashes is None else encode_array(hashes)
+    if hashes is None:
+        return "" if past.key else "none:"  # opaque data, or a record without its hashes
+    return f"{past.key}:{encode_array(hashes)}" if past.key else ""
 
 
-def surely_disjoint(encoded: str, target_hashes: np.ndarray | None) -> bool:
+def surely_disjoint(encoded: str, target_hashes: np.ndarray | None, key_id: str) -> bool:
     """Whether a record with these encoded hashes certainly shares no row with the target."""
-    if not encoded or target_hashes is None:
+    sealed_with, colon, hashes = encoded.partition(":")
+    if not colon or sealed_with != key_id or target_hashes is None:
         return False
     try:
-        past = decode_array(encoded, _HALF)
+        past = decode_array(hashes, _HALF)
     except ValueError:
         return False
     return not np.isin(past, target_hashes, assume_unique=True).any()

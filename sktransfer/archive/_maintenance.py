@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sktransfer.archive._anonymize import UNDATED
 from sktransfer.archive._journal import Journals, read_journal
-from sktransfer.archive._model_cache import STALE_SECONDS, is_valid_model
+from sktransfer.archive._model_cache import STALE_SECONDS, find_model_problem
 from sktransfer.archive._storage import Storage, read_record, record_files
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import Task
@@ -22,6 +22,7 @@ from sktransfer.utils._hashing import hash_bytes
 
 Age = float | timedelta | datetime | None
 _TEMPORARY_NAME = re.compile(r"\..*\.tmp")
+MAX_CLOCK_ERROR = timedelta(days=1)
 _DATELESS = datetime.min.replace(tzinfo=UTC)
 
 
@@ -60,8 +61,11 @@ def find_problems(storage: Storage, repair: bool) -> list[Finding]:
     findings = [Finding(file, reason) for file, reason in storage.fetch_all().items()]
     for file, problem, is_movable in _problems(storage.directory):
         moved = None
-        if repair and is_movable and not file.parent.is_symlink():
-            moved = storage.set_aside(file)
+        if repair and is_movable and not file.parent.is_symlink() and storage.is_damaged(file):
+            try:
+                moved = storage.set_aside(file)
+            except FileNotFoundError:  # another process was first
+                continue
         findings.append(Finding(str(file), problem, moved))
     return findings
 
@@ -84,12 +88,16 @@ def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
                 read(file)
             except FileNotFoundError:  # removed since
                 continue
+            except MemoryError:
+                yield file, "it cannot be read (there is not enough memory)", False
             except RecordError as error:
                 yield file, error.reason, _is_invalid(error)
     for file in _list_files(directory / "models"):
-        if file.suffix == ".npz" and file.name[0] != "." and not is_valid_model(file):
-            yield file, "it is not a valid model", True
-    for name in ("tasks", "models", "index"):
+        if file.suffix == ".npz" and file.name[0] != ".":
+            problem = find_model_problem(file)
+            if problem is not None:
+                yield file, *problem
+    for name in ("tasks", "running", "models", "index"):
         for file in _list_files(directory / name):
             if _TEMPORARY_NAME.fullmatch(file.name) and _age_in_seconds(file) > STALE_SECONDS:
                 yield file, "it was left by a process that was stopped while writing", True
@@ -111,7 +119,7 @@ def _age_in_seconds(file: Path) -> float:
 def _list_files(folder: Path) -> list[Path]:
     try:
         return [folder / name for name in sorted(os.listdir(folder))]
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return []
 
 
@@ -119,19 +127,34 @@ def _list_files(folder: Path) -> list[Path]:
 
 
 def ids_to_prune(
-    tasks: Iterable[Task], older_than: Age, keep_newest: int | None, max_records: int | None
+    tasks: Iterable[Task],
+    older_than: Age,
+    keep_newest: int | None,
+    max_records: int | None,
+    origin: str | None,
 ) -> list[str]:
     """Return the ids of the tasks to remove, oldest first. See `Archive.prune`."""
-    if older_than is None and keep_newest is None and max_records is None:
-        raise ValueError("Pass at least one of older_than, keep_newest, max_records.")
+    if older_than is None and keep_newest is None and max_records is None and origin is None:
+        raise ValueError("Pass at least one of older_than, keep_newest, max_records, origin.")
+    if origin is not None and (not isinstance(origin, str) or not origin):
+        raise ValueError(f"origin must be a text such as 'imported from a.zip', got {origin!r}.")
     _check_count("keep_newest", keep_newest)
     _check_count("max_records", max_records)
     before = None if older_than is None else _to_moment(older_than)
     removed, n_kept = set(), 0
     n_of_group: Counter[Hashable] = Counter()
     # By date first, and by id among equal dates: clocks may disagree, and dates can be forged.
-    dated = sorted(((_created(task), task.id, _group(task)) for task in tasks), reverse=True)
-    for created, id, group in dated:
+    dated = sorted(
+        ((_created(task), task.id, _group(task), task.origin) for task in tasks), reverse=True
+    )
+    for created, id, group, found in dated:
+        if origin is not None and found in (
+            origin,
+            f"imported from {origin}",
+            f"merged from {origin}",
+        ):
+            removed.add(id)
+            continue
         n_of_group[group] += 1
         if (
             (before is not None and _DATELESS < created < before)
@@ -141,7 +164,7 @@ def ids_to_prune(
             removed.add(id)
         else:
             n_kept += 1
-    return [id for _, id, _ in reversed(dated) if id in removed]
+    return [id for _, id, _, _ in reversed(dated) if id in removed]
 
 
 def _check_count(name: str, n: int | None) -> None:
@@ -167,14 +190,18 @@ def _to_moment(older_than: Age) -> datetime:
 
 
 def _created(task: Task) -> datetime:
-    """Return the date of a task. One without a readable date sorts first, but is never too old."""
+    """Return the date of a task. One without a readable date sorts first, but is never too old.
+
+    A date in the future is not believed: it would push the newest records out.
+    """
     if task.created == UNDATED:
         return _DATELESS
     try:
         created = datetime.fromisoformat(task.created)
-        return (created if created.tzinfo else created.replace(tzinfo=UTC)).astimezone(UTC)
+        created = (created if created.tzinfo else created.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return _DATELESS
+    return created if created < datetime.now(UTC) + MAX_CLOCK_ERROR else _DATELESS
 
 
 def _group(task: Task) -> tuple[tuple[str, ...], str]:

@@ -18,6 +18,7 @@ import json
 import math
 import os
 import re
+import sys
 import time
 import zipfile
 from collections import Counter
@@ -30,7 +31,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from sktransfer.archive import _storage
-from sktransfer.exceptions import ArchiveWarning
+from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.utils._hashing import hash_bytes
 from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import Plain, describe
@@ -44,7 +45,8 @@ those have a number of their own, in the settings.
 """
 
 MAX_PER_SETTINGS, MAX_FILES = 12, 200
-MAX_BYTES = 256 * 2**20
+MAX_BYTES = 64 * 2**20
+MAX_TEXTS = 2**18  # in one file; a model of ten thousand tasks names each of them
 MAX_LIST_BYTES = 2**20  # of the list of members at the end of a file; a member takes about 80
 STALE_SECONDS = 24 * 3600  # writing a file never takes longer
 
@@ -283,9 +285,20 @@ def _is_allowed(dtype: np.dtype) -> bool:
     return dtype.kind in _KINDS and dtype.itemsize > 0 and dtype.isnative
 
 
-def is_valid_model(file: Path) -> bool:
-    """Whether a file can be used. For `Archive.verify`."""
-    return _tasks_of(file) is not None and _read(file, _MODEL) is not None
+def find_model_problem(file: Path) -> tuple[str, bool] | None:
+    """Say what is wrong with a file, and whether this is certain. For `Archive.verify`."""
+    try:
+        for prefix in (_STORE, _MODEL):
+            _read_arrays(file, prefix)
+    except FileNotFoundError:  # removed since
+        return None
+    except MemoryError:
+        return "it cannot be read (there is not enough memory)", False
+    except RecordError as error:
+        return error.reason, not isinstance(error.__cause__, OSError)
+    except Exception:
+        return "it is not a valid model", True
+    return None if _tasks_of(file) is not None else ("it is not a valid model", True)
 
 
 def _tasks_of(file: Path) -> frozenset[str] | None:
@@ -300,18 +313,20 @@ def _tasks_of(file: Path) -> frozenset[str] | None:
 def _read(path: Path, prefix: str) -> dict[str, np.ndarray] | None:
     """Return the arrays whose names begin with `prefix`; None if the file is invalid."""
     try:
-        with _storage.open_bounded(path, MAX_BYTES) as file:
-            size, n_members = _storage.check_zip_end(file, MAX_LIST_BYTES)
-            with zipfile.ZipFile(file) as content:
-                return {
-                    member.filename.removeprefix(prefix).removesuffix(".npy"): _array(
-                        content, member
-                    )
-                    for member in _checked_members(content, size, n_members)
-                    if member.filename.startswith(prefix)
-                }
+        return _read_arrays(path, prefix)
     except Exception:  # zipfile and numpy can raise almost anything on invalid bytes
         return None
+
+
+def _read_arrays(path: Path, prefix: str) -> dict[str, np.ndarray]:
+    with _storage.open_bounded(path, MAX_BYTES) as file:
+        size, n_members = _storage.check_zip_end(file, MAX_LIST_BYTES)
+        with zipfile.ZipFile(file) as content:
+            return {
+                member.filename.removeprefix(prefix).removesuffix(".npy"): _array(content, member)
+                for member in _checked_members(content, size, n_members)
+                if member.filename.startswith(prefix)
+            }
 
 
 def _checked_members(content: zipfile.ZipFile, size: int, n_members: int) -> list[zipfile.ZipInfo]:
@@ -338,5 +353,9 @@ def _array(content: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
         stream.seek(0)
         array = np.load(stream, allow_pickle=False)
     if dtype.kind == "U":
-        array.ravel().tolist()  # raises an error here, not later, if a character is invalid
+        if array.size > MAX_TEXTS:
+            raise ValueError("a text takes many times its size in the file")
+        # An error here, not later, if a character is invalid.
+        if np.frombuffer(array.tobytes(), np.uint32).max(initial=0) > sys.maxunicode:
+            raise ValueError("this is not a text")
     return array

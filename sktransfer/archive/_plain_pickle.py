@@ -10,7 +10,8 @@ reader. Each of the first two is enough to keep a file from running code.
 
 The first check also bounds the cost of reading. It refuses memo entries out of order, containers
 inside themselves or in two places (a tree of shared lists is small on disk and endless to walk),
-and lengths beyond the end of the file.
+texts that are used so often that they would fill the memory once they are copied, integers of more
+than 64 bits (many of them have the same hash), and lengths beyond the end of the file.
 
 The last field of a record is a checksum of its bytes, so that damage is noticed wherever it is.
 The file ends in ``checksum``, ``blake2b:<32 digits>``. The digits are the hash of all other bytes.
@@ -23,6 +24,7 @@ import io
 import pickle
 import pickletools
 import re
+from collections import Counter
 from typing import NoReturn
 
 from sktransfer.task import TASK_FORMAT
@@ -35,13 +37,16 @@ MAX_BYTES = 16 * 2**20
 MAX_STEPS, MAX_NUMBERS = 500_000, 1_000_000
 """Most operations and numbers in one file. Reading them takes at most a second and 100 MB."""
 
-_LONG_BYTES = 9  # of an integer: 64 bits and, above 2**63, a byte for the sign
+MAX_REPEATED_BYTES = 16 * 2**20
+"""Most bytes of texts that are used again, counted each time."""
+
+_LONG_BYTES = 9  # of an integer: 64 bits and, above 2**63, a byte for the sign, which is 0
 
 # Most of a record are numbers, and dicts that repeat the same keys. Regular expressions match many
 # operations at once, because a loop over them would take most of the time. The frequent ones come
 # first. Numbers: LONG1 of the two lengths that a hash has, BINFLOAT, BININT1, BININT2, BININT.
 # NONE, NEWTRUE, NEWFALSE and MARK count as numbers.
-_NUMBER = rb"\x8a\x08.{8}|G.{8}|\x8a\x09.{9}|K.|[N\x88\x89(]|M..|J.{4}"
+_NUMBER = rb"\x8a\x08.{8}|G.{8}|\x8a\x09.{8}\x00|K.|[N\x88\x89(]|M..|J.{4}"
 # Besides numbers, a run contains BINGET, filled containers, and new containers with their memo
 # entries. It contains no text, so the memo entries that may be used again do not change within it.
 _OTHERS = rb"h.|[aesu]|[\]}]\x94"
@@ -102,6 +107,8 @@ def loads_plain(data: bytes, *, needs_checksum: bool = False) -> Plain:
     _check_stream(data)
     try:
         plain = _PlainUnpickler(io.BytesIO(data)).load()
+    except MemoryError:  # the file may be intact
+        raise
     except Exception as error:  # allowed operations in an order that makes no sense
         raise ValueError(f"it is damaged ({type(error).__name__})") from None
     if type(plain) is dict:
@@ -124,27 +131,28 @@ def _check_stream(data: bytes) -> None:
     """The first check: raise a ValueError unless the operations are those of plain data."""
     if len(data) < 2 or data[:1] != pickle.PROTO or data[1] not in (4, 5):
         raise ValueError("it is not an uncompressed joblib file" if data else "it is empty")
-    memo = bytearray()  # for each memo entry, whether it is a text, which may be used again
-    position, before, steps, numbers = 2, _OTHER, 0, 0
-    while steps < MAX_STEPS and numbers < MAX_NUMBERS:
+    memo: list[int] = []  # sizes of texts, which may be used again; -1 for other entries
+    position, before, steps, numbers, size, repeated = 2, _OTHER, 0, 0, 0, 0
+    while steps < MAX_STEPS and numbers < MAX_NUMBERS and repeated <= MAX_REPEATED_BYTES:
         run = _RUN.match(data, position)
         if run:
             found = _check_run(run[0], memo)
-            steps, numbers = steps + found[0], numbers + found[1]
+            steps, numbers, repeated = steps + found[0], numbers + found[1], repeated + found[2]
             position, before = run.end(), _OTHER
             continue
         steps += 1
         operation = data[position : position + 1]
         position += 1
         if operation == pickle.MEMOIZE and before != _OTHER:
-            memo.append(before == _TEXT)
+            memo.append(size if before == _TEXT else -1)
             before = _OTHER
         elif operation in _LENGTH_BYTES:
-            position = _skip_payload(data, position, operation)
+            start, position = position, _skip_payload(data, position, operation)
+            size = position - start
             before = _OTHER if operation == pickle.LONG1 else _TEXT
         elif operation in _INDEX_BYTES:
             index, position = _read_size(data, position, _INDEX_BYTES[operation])
-            _check_index(index, memo)
+            repeated += _check_index(index, memo)
             before = _OTHER
         elif operation in _NEW_CONTAINER:
             before = _CONTAINER
@@ -159,24 +167,32 @@ def _check_stream(data: bytes) -> None:
         else:
             raise ValueError(_describe_refusal(operation))
     raise ValueError(
-        f"it holds more than {MAX_STEPS} operations or {MAX_NUMBERS} numbers, more than any record"
+        f"it holds more than {MAX_STEPS} operations, {MAX_NUMBERS} numbers or "
+        f"{MAX_REPEATED_BYTES // 2**20} MiB of repeated texts, more than any record"
     )
 
 
-def _check_run(run: bytes, memo: bytearray) -> tuple[int, int]:
-    """Check the memo entries of a run and add new ones. Count its other operations and numbers."""
-    found = _EACH.findall(run)
-    for operation in set(found):
-        if operation[:1] == pickle.BINGET:
-            _check_index(operation[1], memo)
-    memo.extend(bytes(found.count(b"]\x94") + found.count(b"}\x94")))
-    n_numbers = found.count(b"")
-    return len(found) - n_numbers, n_numbers
+def _check_run(run: bytes, memo: list[int]) -> tuple[int, int, int]:
+    """Check the memo entries of a run and add new ones.
+
+    Return the numbers of its other operations and of its numbers, and the size of the texts that
+    are used again.
+    """
+    found = Counter(_EACH.findall(run))
+    repeated = sum(
+        n * _check_index(operation[1], memo)
+        for operation, n in found.items()
+        if operation[:1] == pickle.BINGET
+    )
+    memo.extend([-1] * (found[b"]\x94"] + found[b"}\x94"]))
+    return found.total() - found[b""], found[b""], repeated
 
 
-def _check_index(index: int, memo: bytearray) -> None:
-    if index >= len(memo) or not memo[index]:
+def _check_index(index: int, memo: list[int]) -> int:
+    """Return the size of the text that is used again."""
+    if index >= len(memo) or memo[index] < 0:
         raise ValueError("it refers to something other than an earlier text")
+    return memo[index]
 
 
 def _read_size(data: bytes, position: int, width: int, limit: int | None = None) -> tuple[int, int]:
@@ -190,9 +206,12 @@ def _read_size(data: bytes, position: int, width: int, limit: int | None = None)
 
 def _skip_payload(data: bytes, position: int, operation: bytes) -> int:
     length, position = _read_size(data, position, _LENGTH_BYTES[operation], len(data))
-    if operation == pickle.LONG1 and length > _LONG_BYTES:
+    end = position + length
+    if operation == pickle.LONG1 and (
+        length > _LONG_BYTES or (length == _LONG_BYTES and data[end - 1])
+    ):
         raise ValueError("it holds an integer of more than 64 bits")
-    return position + length
+    return end
 
 
 def _describe_refusal(operation: bytes) -> str:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from sktransfer.archive._profile_schema import check_profile
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import TASK_FORMAT, Task, Trial
 from sktransfer.utils._array_text import decode_array, encode_array
@@ -36,6 +37,8 @@ MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 """Integers outside are refused: unbounded ones can be chosen to make a dict of them very slow."""
 
 MIN_PACKED_LENGTH = 16
+MAX_PACKED_BYTES = 12 * 2**20
+"""Most bytes of packed texts in one profile. The numbers in them take five times as much memory."""
 
 _ONLY_STRINGS, _CONTAINERS = frozenset([str]), frozenset([list, dict])
 _MISSING = object()
@@ -250,11 +253,25 @@ def _task(record: dict) -> Task:
         format=record["format"],
         resume=resume if type(resume := record.get("resume")) is dict else None,
         name=name if type(name := record.get("name")) is str else "",
+        origin=_typed(record, "origin", str),
     )
 
 
 def _profile(record: dict) -> dict:
-    return unpack_numbers(_typed(record, "profile", dict))
+    packed = _typed(record, "profile", dict)
+    if _packed_size(packed) > MAX_PACKED_BYTES:
+        raise ValueError(f"its profile is larger than {MAX_PACKED_BYTES // 2**20} MiB")
+    profile = unpack_numbers(packed)
+    check_profile(profile)
+    return profile
+
+
+def _packed_size(value: Plain) -> int:
+    """Count the bytes of the packed texts in plain data, as often as they are used."""
+    if type(value) is str:
+        return len(value) if value.startswith(_PACKED) else 0
+    items = value.values() if type(value) is dict else value if type(value) is list else ()
+    return sum(_packed_size(item) for item in items if type(item) in (str, list, dict))
 
 
 def unpack_numbers(value: Plain) -> Any:
@@ -348,12 +365,23 @@ def is_same_task(task: Task, other: Task) -> bool:
     return identity(task_to_record(task)) == identity(task_to_record(other))
 
 
+def is_same_search(task: Task, other: Task) -> bool:
+    """Whether two tasks are about the same search, however much was left out of either."""
+    parts = [(each.space, each.metrics, each.created, each.complete) for each in (task, other)]
+    trials = [[asdict(trial) for trial in each.trials] for each in (task, other)]
+    return identity(parts[0]) == identity(parts[1]) and identity(trials[0]) == identity(trials[1])
+
+
 def is_continuation(task: Task, earlier: Task) -> bool:
     """Whether `earlier` is an incomplete record that holds the first trials of `task`."""
-    n = len(earlier.trials)
-    if earlier.complete or len(task.trials) <= n:
-        return False
+    is_longer = len(task.trials) > len(earlier.trials)
+    return is_longer and not earlier.complete and is_beginning(earlier, task)
+
+
+def is_beginning(task: Task, whole: Task) -> bool:
+    """Whether the trials of a task are the first ones of another task, or all of them."""
     first, known = (
-        [asdict(trial) for trial in trials] for trials in (task.trials[:n], earlier.trials)
+        [asdict(trial) for trial in trials]
+        for trials in (whole.trials[: len(task.trials)], task.trials)
     )
     return identity(first) == identity(known)

@@ -18,13 +18,15 @@ import numpy as np
 
 from sktransfer.archive import _storage
 from sktransfer.archive._plain_pickle import MAX_BYTES
-from sktransfer.exceptions import ArchiveWarning
+from sktransfer.archive._record import is_id
+from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.utils._user_warnings import warn_user
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 _BATCH_FILES, _BATCH_BYTES = 64, 32 * 2**20  # most files and bytes that are fetched at once
+_confirmed_keys: set[str] = set()  # addresses whose key this process has read
 _warned: set[tuple[str, str, str]] = set()  # address, file and reason of warnings of this process
 
 
@@ -131,9 +133,8 @@ class RemoteStorage(_storage.Storage):
         sizes = {}
         for entry in found:
             name = str(entry["name"]).rpartition("/")[2]
-            # It becomes a name on this disk: no separator of any system, and nothing hidden.
-            is_safe = name[:1] != "." and not set(name) & set('\\/:\0*?"<>|')
-            if name.endswith(_storage.SUFFIX) and is_safe:
+            # It becomes a name on this disk: no separator of any system, not hidden, not too long.
+            if name.endswith(_storage.SUFFIX) and is_id(name.removesuffix(_storage.SUFFIX)):
                 sizes[name] = int(entry.get("size") or 0)
         return sizes
 
@@ -161,6 +162,9 @@ class RemoteStorage(_storage.Storage):
             for place, data in fetched.items():
                 name = places.get(place) or place.rpartition("/")[2]
                 if isinstance(data, bytes) and name in sizes:
+                    if len(data) < sizes[name]:
+                        missing[name] = f"only {len(data)} of {sizes[name]} bytes arrived"
+                        continue
                     _storage.write_file(self.tasks / name, data)
                 elif not isinstance(data, FileNotFoundError):  # else it has been removed since
                     missing[name] = f"it cannot be fetched ({type(data).__name__}: {data})"
@@ -197,6 +201,38 @@ class RemoteStorage(_storage.Storage):
             return False
         return True
 
+    def read_key_file(self) -> bytes | None:
+        """Return the key at the address. Once this process has seen it, the local copy is used."""
+        here = super().read_key_file()
+        if here is not None and self.address in _confirmed_keys:
+            return here
+        place = self._place("key")
+        try:
+            there = self.filesystem.cat_file(place)
+        except FileNotFoundError:
+            return None  # a copy belongs to an archive that was removed
+        except Exception:  # out of reach
+            return here
+        if len(there) > _storage.MAX_KEY_BYTES:
+            raise RecordError(place, "it is not the key of an archive")
+        if there != here:
+            _storage.write_file(self.key_file, there, mode=0o600)
+        _confirmed_keys.add(self.address)
+        return there
+
+    def write_key_file(self, data: bytes) -> None:
+        """Write the key to the address, unless there is one.
+
+        (If two are written at the very same moment, the later one stays.)
+        """
+        place = self._place("key")
+        try:
+            if not self._is_there(place):
+                self.filesystem.makedirs(self._place("tasks"), exist_ok=True)
+                self.filesystem.pipe_file(place, data)
+        except Exception as error:
+            raise OSError(f"The archive {self.address} cannot be written to ({error}).") from error
+
     def remove(self, id: str) -> bool:
         file = self.file(id)
         if os.path.lexists(file):
@@ -212,5 +248,23 @@ class RemoteStorage(_storage.Storage):
         target = self._place(_storage.DAMAGED_FOLDER, file.name)
         self.filesystem.makedirs(self._place(_storage.DAMAGED_FOLDER), exist_ok=True)
         self.filesystem.mv(self._place("tasks", file.name), target)
-        file.unlink()
+        file.unlink(missing_ok=True)
         return target
+
+    def is_damaged(self, file: Path) -> bool:
+        """Fetch a record again, because the download may have been incomplete, and check it."""
+        if file.parent.name != "tasks":
+            return True
+        try:
+            place = self._place("tasks", file.name)
+            self.filesystem.invalidate_cache(self._place("tasks"))
+            data = self.filesystem.cat_file(place)
+            if len(data) != int(self.filesystem.info(place)["size"]):
+                return False
+            _storage.write_file(file, data)
+            _storage.parse_record(data, file)
+        except RecordError as error:
+            return not isinstance(error.__cause__, OSError)
+        except Exception:  # not now
+            return False
+        return False

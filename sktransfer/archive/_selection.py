@@ -3,16 +3,23 @@
 A past task is used if it is about the same estimator and shares a tuned parameter, whatever its
 metric. It is excluded if it saw rows of the target's data: in nested cross-validation, the search
 in one fold must not learn from the search in another, because their data overlap.
+
+There is one exception. If *all* rows of the past task are among the target's, and there are more
+now (last week's table with new rows), the past task knows nothing of any other row. It is used,
+unless one of the two searches ran inside an outer evaluation.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
-from sktransfer.archive._lazy_task import LazyTask, truncated_hashes
+from sktransfer.archive._key import ArchiveKey
+from sktransfer.archive._row_comparison import RowComparison
 from sktransfer.archive._storage import warn_skipped
 from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import RecordError
@@ -30,6 +37,11 @@ MAX_OVERLAP = 0.01
 """Share of common rows at which a task is excluded. Below, rows (of zeros) can agree by chance."""
 
 MIN_OVERLAP = 1e-12  # a share above zero, however small
+_OTHER_PROBLEM = ("another estimator", "no parameter in common", "no successful trial")
+_DETAIL = re.compile(
+    r"(shares)? about \d+ % of its(?= rows)|(?<=continued) in .*|(?<=another run of the search) .*"
+    r"|(?<=continues) [^,]*(?=,)"
+)
 _WRAPPING_PARAMETERS = {"estimator", "base_estimator", "final_estimator", "regressor", "classifier"}
 """Parameters that hold a wrapped estimator. Wrappers of different estimators are not comparable."""
 
@@ -44,6 +56,9 @@ class Selection:
         The tasks that are used.
     excluded : tuple of (Task, str)
         The tasks that are excluded, each with the reason.
+    overlap : dict of str to str
+        What is known of the rows of the used tasks, by id: "none" (no shared rows), "contained"
+        (all rows of the task are among the current ones) or "unknown" (they cannot be compared).
 
     Examples
     --------
@@ -53,10 +68,26 @@ class Selection:
 
     used: tuple[Task, ...]
     excluded: tuple[tuple[Task, str], ...]
+    overlap: Mapping[str, str] = field(default_factory=dict)
 
     def loaded(self) -> Selection:
         """Return the same selection with all trials in memory, as `load_tasks`."""
-        return Selection(load_tasks(self.used), self.excluded)
+        return replace(self, used=load_tasks(self.used))
+
+    def count_excluded(self) -> dict[str, int]:
+        """Count the excluded tasks by reason. Searches of other problems are left out.
+
+        Examples
+        --------
+        >>> from sktransfer.task import Task
+        >>> tasks = [Task.from_trials({"C": [1]}, []) for _ in range(3)]
+        >>> reasons = ["shares about 50 % of its rows with these data"] * 2
+        >>> reasons += ["another estimator: SVC"]
+        >>> Selection((), tuple(zip(tasks, reasons))).count_excluded()
+        {'shares rows with these data': 2}
+        """
+        reasons = (reason for _, reason in self.excluded if not reason.startswith(_OTHER_PROBLEM))
+        return dict(Counter(_DETAIL.sub(r"\1", reason) for reason in reasons))
 
 
 def load_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
@@ -75,11 +106,18 @@ def load_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
 
 
 def select_past_tasks(
-    tasks: Iterable[Task], space: SpaceLike, profile: ProfileLike, overlap: float | str
+    tasks: Iterable[Task],
+    space: SpaceLike,
+    profile: ProfileLike,
+    overlap: float | str,
+    key: ArchiveKey | None = None,
 ) -> Selection:
-    """Apply the rules to each task. See `Archive.select`."""
+    """Apply the rules to each task. See `Archive.select`.
+
+    `key` is the archive's, without which the rows of its records cannot be compared.
+    """
     target = describe_space(space)
-    reason_of_rows = _make_overlap_rule(as_profiles(profile), check_overlap(overlap))
+    rows = RowComparison(as_profiles(profile), check_overlap(overlap), key)
     reason_of_problem = _make_problem_rule(target)
     used: list[Task] = []
     excluded: list[tuple[Task, str]] = []
@@ -91,7 +129,7 @@ def select_past_tasks(
                 reason_of_problem(task)
                 or (None if task.succeeded else "no successful trial")
                 or continued.get(task.id)
-                or reason_of_rows(task)
+                or rows.reason_to_exclude(task)
             )
         except RecordError as error:  # damaged since it was listed
             warn_skipped(error)
@@ -100,7 +138,10 @@ def select_past_tasks(
             excluded.append((task, reason))
         else:
             used.append(task)
-    return Selection(tuple(used), tuple(excluded))
+    repeated = rows.reasons_of_repetition(used)
+    excluded += [(task, repeated[task.id]) for task in used if task.id in repeated]
+    kept = tuple(task for task in used if task.id not in repeated)
+    return Selection(kept, tuple(excluded), {task.id: rows.overlap_of[task.id] for task in kept})
 
 
 def check_overlap(overlap: float | str) -> float | None:
@@ -180,55 +221,41 @@ def _canonical_names(canonical: Iterable[str]) -> set[str]:
 
 
 def _reasons_of_continuation(tasks: list[Task]) -> dict[str, str]:
-    """Return reasons by id: if a search was continued, only its longest record is used."""
-    lengths = {task.id: task.n_trials for task in tasks}
+    """Return reasons by id: of all runs of one search, only the longest is used.
+
+    Runs that continue the same earlier run, because it was resumed twice, are one search as well.
+    Records of another origin cannot claim to continue those of this archive.
+    """
     reasons: dict[str, str] = {}
-    for task in tasks:
-        for id in task.continues:
-            if id not in lengths or id == task.id:
+    for runs in _group_runs(tasks):
+        best = max(runs, key=lambda task: (task.n_trials, task.id))
+        for task in runs:
+            if task is best:
                 continue
-            if lengths[id] <= task.n_trials:
-                reasons[id] = f"continued in {task.id}"
+            if task.id in best.continues:
+                reasons[task.id] = f"continued in {best.id}"
+            elif best.id in task.continues:
+                reasons[task.id] = f"continues {best.id}, which has more trials"
             else:
-                reasons[task.id] = f"continues {id}, which has more trials"
+                reasons[task.id] = f"another run of the search {best.id}"
     return reasons
 
 
-# -- shared rows ---------------------------------------------------------------------------------
+def _group_runs(tasks: list[Task]) -> list[list[Task]]:
+    """Group tasks that are connected by `Task.continues`, also by way of a run that is gone."""
+    leader: dict[tuple[str, str], tuple[str, str]] = {}
 
+    def find(run: tuple[str, str]) -> tuple[str, str]:
+        while (up := leader.setdefault(run, run)) != run:
+            leader[run] = run = leader[up]  # halve the path
+        return run
 
-def _make_overlap_rule(
-    profiles: list[DatasetProfile], threshold: float | None
-) -> Callable[[Task], str | None]:
-    """Return a function that says why a task shares too many rows; None if it does not.
-
-    The function reads only the records that may share rows.
-    """
-    hashes = truncated_hashes(profiles)
-
-    def reason(task: Task) -> str | None:
-        if threshold is None or not profiles:
-            return None
-        if isinstance(task, LazyTask) and task.shares_no_row(hashes):
-            return None
-        return None if task.profile is None else _shared_rows(task.profile, profiles, threshold)
-
-    return reason
-
-
-def _shared_rows(
-    seen: dict[str, Any], profiles: list[DatasetProfile], threshold: float
-) -> str | None:
-    try:
-        past = DatasetProfile.from_dict(seen)
-        if not len(past.fingerprint):
-            return "its rows are unknown, so it may have seen these data"
-        if not all(len(profile.fingerprint) for profile in profiles):
-            return "these data cannot be compared with the rows it saw"
-        share = max(profile.overlap(past) for profile in profiles)
-    except Exception as error:  # the profile of an untrusted record can be anything
-        # It may have seen the target's rows, and a leak is worse than one task less.
-        return f"its data profile cannot be read ({type(error).__name__})"
-    if share < threshold:
-        return None
-    return f"shares about {max(1, round(100 * share))} % of its rows with these data"
+    continued = [task for task in tasks if task.continues]
+    for task in continued:
+        for id in task.continues:
+            leader[find((task.origin, id))] = find((task.origin, task.id))
+    groups: dict[tuple[str, str], list[Task]] = {}
+    for task in tasks if continued else ():
+        if (run := (task.origin, task.id)) in leader:
+            groups.setdefault(find(run), []).append(task)
+    return list(groups.values())

@@ -3,7 +3,8 @@
 ``contents.joblib`` lists the estimators. ``profiles.joblib`` holds the profiles of the data sets,
 each once, as JSON. ``<estimator>.joblib`` holds the tasks of one estimator, with their trials as
 columns. The files have checksums and are read as every record is: plain data only. They contain no
-row of any data, because the profiles have no sample. ``benchmarks/pack_starter.py`` writes them.
+row of any data and no hash of a row. A profile lists the sizes of its data set instead, ``forms``,
+by which `_row_comparison` recognizes it. ``benchmarks/pack_starter.py`` writes the files.
 
 A table of trials takes a third of the size of a record. A column of numbers is one text, such as
 ``"0.5 12 nan -"``: a number with a point or an exponent is a float, any other an integer, and a
@@ -20,8 +21,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from sktransfer.archive import _storage
 from sktransfer.archive._record import record_to_task
 from sktransfer.archive._selection import ProfileLike, as_profiles
@@ -29,7 +28,6 @@ from sktransfer.dataset._scales import looks_standardized
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.space._estimator_tree import is_scaled
 from sktransfer.task import TASK_FORMAT, Task
-from sktransfer.utils._array_text import decode_array
 from sktransfer.utils._user_warnings import warn_user
 
 STARTER_FORMAT = 1
@@ -142,9 +140,10 @@ def _tasks_of(
                 **parts[entry["part"]],
                 "id": entry["id"],
                 "created": entry["created"],
-                "profile": _decode_profile(json.loads(profiles[entry["data"]])),
+                "profile": json.loads(profiles[entry["data"]]),
                 "trials": columns_to_trials(entry["columns"]),
                 "complete": True,
+                "origin": "",
                 "format": TASK_FORMAT,
             }
             for entry in content["tasks"]
@@ -153,16 +152,6 @@ def _tasks_of(
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise RecordError(file[0], f"it is damaged ({error!r})") from None
     return tuple(record_to_task(record, file[0]) for record in records)
-
-
-def _decode_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a profile with its hashes as integers, those of the data around it as well."""
-    hashes = {
-        name: decode_array(value, np.uint64).tolist()
-        for name, value in profile.items()
-        if name.endswith("fingerprint")
-    }
-    return {**profile, **hashes, "enclosing": list(map(_decode_profile, profile["enclosing"]))}
 
 
 # -- trials as columns ---------------------------------------------------------------------------

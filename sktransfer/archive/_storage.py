@@ -13,9 +13,10 @@ import os
 import stat
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from sktransfer.archive._plain_pickle import MAX_BYTES, loads_plain
 from sktransfer.archive._record import record_to_task
@@ -32,6 +33,8 @@ OFF = "none"  # value of both variables
 PACKAGED_STARTER = Path(__file__).parent / "starter"
 DAMAGED_FOLDER = "damaged"
 
+MAX_KEY_BYTES = 1024
+T = TypeVar("T")
 MAX_CACHED_RECORDS, MAX_CACHED_BYTES = 16384, 64 * 2**20
 
 
@@ -132,7 +135,7 @@ def record_files(directory: Path) -> list[Path]:
     """List record files, sorted by id. Files that are being written begin with a dot."""
     try:
         names = os.listdir(directory)
-    except FileNotFoundError:
+    except (FileNotFoundError, UnicodeEncodeError):  # a name that this system cannot have
         return []
     ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and name[0] != "."]
     return [directory / (name + SUFFIX) for name in sorted(ids)]
@@ -194,12 +197,12 @@ def check_zip_end(file: BinaryIO, max_list_bytes: int) -> tuple[int, int]:
     return size, int.from_bytes(end[10:12], "little")
 
 
-def write_file(path: Path, data: bytes, new: bool = False) -> None:
+def write_file(path: Path, data: bytes, new: bool = False, mode: int = 0o666) -> None:
     """Write a file of the archive, as `atomic_write`, and make its folder if necessary."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         reject_symlink(path.parent)
-        atomic_write(path, data, new)
+        atomic_write(path, data, new, mode)
     except PermissionError as error:
         raise PermissionError(
             error.errno,
@@ -209,14 +212,16 @@ def write_file(path: Path, data: bytes, new: bool = False) -> None:
     sync_directory(path.parent)
 
 
-def atomic_write(path: Path, data: bytes, new: bool = False) -> None:
+def atomic_write(path: Path, data: bytes, new: bool = False, mode: int = 0o666) -> None:
     """Write a file under a temporary name, and rename it when it is complete and synced to disk.
 
-    With `new`, raise a FileExistsError if the file exists, even if it has just been created.
+    With `new`, raise a FileExistsError if the file exists, even if it has just been created. `mode`
+    are its permissions, of which the umask takes some away.
     """
     temporary = path.with_name(f".{path.stem}.{os.getpid()}-{uuid.uuid4().hex}.tmp")
     try:
-        with temporary.open("xb") as file:
+        opener = partial(os.open, mode=mode)
+        with open(temporary, "xb", opener=opener) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -290,9 +295,26 @@ def read_task(path: Path) -> Task:
     key = (os.fspath(path), status.st_size, status.st_mtime_ns)
     task = _cache.get(key)
     if task is None:
-        task = read_record(path)[0]
+        task = read_unless_refused(path, read_record)[0]
         _cache.put(key, task)
     return task
+
+
+def read_unless_refused(path: Path, read: Callable[[Path], T]) -> T:
+    """Read a file, but raise the same error again if it was refused before and is unchanged."""
+    status = path.lstat()
+    key = (os.fspath(path), status.st_size, status.st_mtime_ns)
+    if key in _refused:
+        error, arguments = _refused[key]
+        raise error(*arguments)
+    try:
+        return read(path)
+    except RecordError as error:
+        if not isinstance(error.__cause__, OSError):  # else it may be readable the next time
+            if len(_refused) >= MAX_CACHED_RECORDS:
+                _refused.clear()
+            _refused[key] = type(error), error.__reduce__()[1]
+        raise
 
 
 def read_record(path: Path) -> tuple[Task, bytes]:
@@ -317,6 +339,9 @@ def read_plain(path: Path) -> Plain:
 def _loads(data: bytes, path: Path) -> Plain:
     try:
         return loads_plain(data, needs_checksum=True)
+    except MemoryError:
+        lack = OSError(errno.ENOMEM, "there is not enough memory")
+        raise RecordError(path, f"it cannot be read ({lack.strerror})") from lack
     except ValueError as error:
         raise RecordError(path, str(error)) from None
 
@@ -348,6 +373,7 @@ class _Cache:
 
 
 _cache = _Cache()
+_refused: dict[tuple[str, int, int], tuple] = {}  # (path, size, time) -> error and its arguments
 
 
 class Storage:
@@ -362,6 +388,7 @@ class Storage:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.tasks = directory / "tasks"
+        self.key_file = directory / "key"
 
     def file(self, id: str) -> Path:
         """Return the record file of an id, whether or not it exists."""
@@ -374,6 +401,18 @@ class Storage:
     def exists(self, *folders: str) -> bool:
         """Whether the directory exists, and in it one of `folders`, if any are given."""
         return any((self.directory / folder).is_dir() for folder in folders or ("",))
+
+    def read_key_file(self) -> bytes | None:
+        """Return the content of the archive's key file; None if there is none."""
+        try:
+            return read_bounded(self.key_file, MAX_KEY_BYTES)
+        except FileNotFoundError:
+            return None
+
+    def write_key_file(self, data: bytes) -> None:
+        """Write the key file, readable for its owner only, unless there is one already."""
+        with contextlib.suppress(FileExistsError):
+            write_file(self.key_file, data, new=True, mode=0o600)
 
     def refresh(self) -> None:
         """Update the local copy. A local archive needs none."""
@@ -401,6 +440,10 @@ class Storage:
         if not os.path.lexists(file):
             return False
         remove_file(file)
+        return True
+
+    def is_damaged(self, file: Path) -> bool:
+        """Check once more whether a file is damaged. For a local file, this is certain."""
         return True
 
     def set_aside(self, file: Path) -> str:

@@ -6,7 +6,7 @@ Rows
     * cell c: h(c) = mix(bits of float64(c)), so h(0) = 0 and sparse zeros need no hash;
     * row x: H(sum_j h(x_j)), which does not depend on the order of the columns,
       and H(sum_j m_j h(x_j)) with an odd m_j for each column, which does;
-    * fingerprint: the `FINGERPRINT_SIZE` smallest hashes of the distinct rows (a bottom-k sample),
+    * fingerprint: the `MAX_HASHES` smallest hashes of the distinct rows (a bottom-k sample),
       sorted.
 
     The target is not part of the hash: a row that was searched with y and with log(y) is one row.
@@ -31,7 +31,7 @@ from scipy import sparse
 from sktransfer.dataset._table import BLOCK_CELLS, NUMERIC, Table, as_floats, as_number
 from sktransfer.utils._hashing import hash_bytes
 
-FINGERPRINT_SIZE = 1024
+MAX_HASHES = 1 << 14
 MAX_SHAPE_CELLS = 1 << 20  # larger tables get no column fingerprint
 MIN_DISTINCT_VALUES = 20  # unrelated columns of few values often have the same shape
 N_PROBED_ROWS = 200  # rows in which distinct values are counted
@@ -45,20 +45,33 @@ def fingerprint_table(table: Table) -> dict[str, Any]:
     if table.is_kernel:
         cells, n_cells = bottom_k(hash_kernel_cells(table))
         return {"fingerprint": cells, "n_distinct": n_cells}
-    (unordered, n_distinct), (ordered, n_ordered) = map(bottom_k, hash_rows(table))
+    rows = hash_rows(table)
+    (unordered, n_distinct), (ordered, n_ordered) = map(bottom_k, rows)
     return {
         "fingerprint": unordered,
         "n_distinct": n_distinct,
         "ordered_fingerprint": ordered,
         "n_ordered": n_ordered,
         "column_fingerprint": bottom_k(hash_columns(table))[0],
+        "row_digest": digest_rows(rows[1]),
+        "row_hashes": rows[1],
     }
+
+
+def digest_rows(hashes: np.ndarray) -> np.ndarray:
+    """Digest the hashes of rows, whatever their order; of shape (2,), uint64.
+
+    Two sums of scrambled hashes modulo 2**64: that two tables agree in both by chance has a
+    probability of 2**-128.
+    """
+    scrambled = [mix_bits(hashes + np.uint64(offset)) for offset in (1, 2)]
+    return np.array([np.sum(words, dtype=np.uint64) for words in scrambled], dtype=np.uint64)
 
 
 def bottom_k(hashes: np.ndarray) -> tuple[np.ndarray, int]:
     """Return the smallest distinct hashes, and the number of distinct hashes."""
     distinct = _distinct(hashes)
-    return distinct[:FINGERPRINT_SIZE].copy(), len(distinct)
+    return distinct[:MAX_HASHES].copy(), len(distinct)
 
 
 def estimate_overlap(a: np.ndarray, n_a: int, b: np.ndarray, n_b: int) -> float:
@@ -94,7 +107,7 @@ def hash_rows(table: Table) -> np.ndarray:
         table
     ):  # cells: (len(rows), k), columns first .. first + k
         sums[0, rows] += cells.sum(axis=1, dtype=np.uint64)
-        sums[1, rows] += cells @ _multipliers(first, cells.shape[1])
+        sums[1, rows] += cells @ column_multipliers(first, cells.shape[1])
     return _finish(sums)
 
 
@@ -148,7 +161,7 @@ def _hash_column_cells(values: np.ndarray, j: int) -> Iterator[tuple[slice, int,
 def _sum_sparse(X: sparse.csr_matrix) -> np.ndarray:
     """Sum the cell hashes of each row of a CSR matrix. Zero cells would add zero."""
     sums = np.zeros((2, X.shape[0]), dtype=np.uint64)
-    multipliers = _multipliers(0, X.shape[1])
+    multipliers = column_multipliers(0, X.shape[1])
     step = BLOCK_CELLS * X.shape[0] // max(1, X.nnz) + 1
     for start in range(0, X.shape[0], step):
         ends = X.indptr[start : start + step + 1]
@@ -205,12 +218,12 @@ def hash_columns(table: Table) -> np.ndarray:
     n, p = table.n_rows, table.n_columns or 0
     if table.is_kernel or not p or n * p > MAX_SHAPE_CELLS or n < MIN_DISTINCT_VALUES:
         return np.empty(0, dtype=np.uint64)
-    columns = map(_column_shape, _numeric_columns(table))
+    columns = map(_column_shape, numeric_columns(table))
     digests = [hash_bytes(shape.tobytes(), 8) for shape in columns if shape is not None]
     return np.array([int.from_bytes(digest, "little") for digest in digests], dtype=np.uint64)
 
 
-def _numeric_columns(table: Table) -> Iterator[np.ndarray]:
+def numeric_columns(table: Table) -> Iterator[np.ndarray]:
     """Yield the columns of numbers as float64."""
     if table.form == "sparse":
         table = Table("dense", table.n_rows, table.n_columns, table.data.toarray())
@@ -244,7 +257,7 @@ def _distinct(hashes: np.ndarray) -> np.ndarray:
     return hashes[np.diff(hashes, prepend=~hashes[:1]) != 0]
 
 
-def _multipliers(first: int, count: int) -> np.ndarray:
+def column_multipliers(first: int, count: int) -> np.ndarray:
     return mix_bits(np.arange(first + 1, first + count + 1, dtype=np.uint64)) | np.uint64(1)
 
 

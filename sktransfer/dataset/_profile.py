@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from sktransfer.dataset import _meta_features as mf
-from sktransfer.dataset._fingerprint import estimate_overlap, fingerprint_table
+from sktransfer.dataset._fingerprint import digest_rows, estimate_overlap, fingerprint_table
+from sktransfer.dataset._patterns import fingerprint_patterns
 from sktransfer.dataset._response_curves import curves_of_table
 from sktransfer.dataset._scales import measure_scales
 from sktransfer.dataset._sketch import sketch
@@ -35,10 +36,22 @@ from sktransfer.dataset._table import (
 from sktransfer.utils._threads import single_threaded
 
 MAX_CLASS_RATIOS = 50
+MAX_ENCLOSING = 8  # loops around loops: more are not known
 MAX_SAMPLE_COLUMNS = 200
 MIN_LANDMARK_ROWS = 6
 MIN_DISTINCT_SHARE = 0.995  # see `DatasetProfile.needs_column_order`
 MIN_SHARED_SHAPES = 0.5  # see `DatasetProfile.overlap`
+MIN_SHARED_PATTERNS, MIN_SHARE_OF_PATTERNS = 3, 0.005  # fewer may agree by chance
+MAX_CHANCE_SHARE = 0.001
+HASH_FIELDS = (
+    "fingerprint",
+    "ordered_fingerprint",
+    "column_fingerprint",
+    "pattern_fingerprint",
+    "target_fingerprint",
+    "row_digest",
+)
+"""Fields of a profile that hold hashes. All but the last are sets."""
 T = TypeVar("T")
 _no_hashes = partial(np.empty, 0, dtype=np.uint64)
 
@@ -60,9 +73,9 @@ class DatasetProfile:
     meta_features : dict of str to float
         Finite numbers. Features that are not known are absent.
     fingerprint : array of uint64
-        The smallest hashes of the distinct rows, sorted, at most 1024. They depend neither on the
+        The smallest hashes of the distinct rows, sorted, at most 16384. They depend neither on the
         order of rows and columns nor on the container. A hash does not reveal its row, but whoever
-        guesses a whole row can check the guess.
+        guesses a whole row can check the guess. So an archive seals them before it writes them.
     n_distinct : int
         Number of distinct hashes from which the fingerprint was taken.
     ordered_fingerprint, n_ordered : array of uint64, int
@@ -70,6 +83,18 @@ class DatasetProfile:
         as word counts, are often equal up to the order of columns. `overlap` then uses these.
     column_fingerprint : array of uint64
         Hashes of the shapes of columns, independent of their units (see `_fingerprint`).
+    pattern_fingerprint, n_patterns : array of uint64, int
+        The smallest hashes of patterns of neighboring rows, and the number of patterns. They do not
+        depend on the units of columns and are the same in a part of the rows (see `_patterns`).
+    target_fingerprint, n_target_patterns : array of uint64, int
+        The same for a regression target.
+    row_digest : array of uint64, shape (2,)
+        Digest of all rows, whatever their order. Empty if the rows are unknown.
+    row_hashes : array of uint64, shape (n_rows,)
+        Hashes of all rows in their order. They are kept in memory only (see `contains`).
+    key : str
+        Id of the key with which an archive sealed all these hashes; empty if they are not sealed.
+        Sealed hashes can be compared only with those that were sealed with the same key.
     enclosing : tuple of DatasetProfile
         Fingerprints of the data from which these were taken, if they are a part of a
         cross-validation. The other parts of it have no row in common with this one, but past tasks
@@ -108,6 +133,13 @@ class DatasetProfile:
     ordered_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
     n_ordered: int = 0
     column_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    pattern_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    n_patterns: int = 0
+    target_fingerprint: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    n_target_patterns: int = 0
+    row_digest: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    row_hashes: np.ndarray = field(default_factory=_no_hashes, repr=False)
+    key: str = ""
     enclosing: tuple[DatasetProfile, ...] = field(default=(), repr=False)
     notes: tuple[str, ...] = ()
     sketch: dict[str, Any] | None = field(default=None, repr=False)
@@ -118,12 +150,15 @@ class DatasetProfile:
     def to_dict(self) -> dict[str, Any]:
         """Return the profile as plain data: numbers, strings, None, lists and dicts.
 
+        The hashes of all rows, `row_hashes`, are left out.
+
         Examples
         --------
         >>> profile([[1.0], [2.0]]).to_dict()["n_rows"]
         2
         """
-        return {item.name: _to_plain(getattr(self, item.name)) for item in fields(self)}
+        names = [item.name for item in fields(self) if item.name != "row_hashes"]
+        return {name: _to_plain(getattr(self, name)) for name in names}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DatasetProfile:
@@ -135,7 +170,7 @@ class DatasetProfile:
         10
         """
         known = {item.name: data[item.name] for item in fields(cls) if item.name in data}
-        for name in ("fingerprint", "ordered_fingerprint", "column_fingerprint"):
+        for name in HASH_FIELDS:
             if name in known:
                 known[name] = np.array(known[name], dtype=np.uint64)
         for name in ("class_ratios", "notes"):
@@ -152,11 +187,12 @@ class DatasetProfile:
         """Estimate which share of the smaller data set's distinct rows is also in the other.
 
         The data from which either was taken count as well, and the largest share is returned. The
-        share is exact if both have at most 1024 distinct rows. Otherwise the error shrinks with
+        share is exact if both have at most 16384 distinct rows. Otherwise the error shrinks with
         the number of the smaller set's rows that both fingerprints cover: a thousand common rows
         out of a million are not detected. All rows are taken to be common if both have the same
         number of rows and at least half of the columns have the same shapes. Then the rows were
-        rescaled, or columns were left out.
+        rescaled, or columns were left out. They are also taken to be common if more than one in two
+        hundred patterns of neighboring rows are the same (see `_patterns`).
 
         Examples
         --------
@@ -165,6 +201,11 @@ class DatasetProfile:
         >>> a.overlap(b)
         0.5
         """
+        if self.key != other.key:
+            raise ValueError(
+                "These profiles are sealed with different keys, so their rows cannot be compared. "
+                "Archive.select compares data with the records of an archive."
+            )
         ours, theirs = (self, *self.enclosing), (other, *other.enclosing)
         return max(one._overlap_itself(two) for one in ours for two in theirs)
 
@@ -174,12 +215,58 @@ class DatasetProfile:
         shared_shapes = estimate_overlap(ours, len(ours), theirs, len(theirs))
         if self.n_rows == other.n_rows and shared_shapes >= MIN_SHARED_SHAPES:
             return 1.0
+        share = self._share_of_equal_rows(other)
+        # Only if hardly any rows are equal: patterns tell that rows are shared, but not how many.
+        return 1.0 if share < MAX_CHANCE_SHARE and self._shares_patterns(other) else share
+
+    def _share_of_equal_rows(self, other: DatasetProfile) -> float:
         ours, theirs = self.ordered_fingerprint, other.ordered_fingerprint
         if len(ours) and len(theirs) and (self.needs_column_order or other.needs_column_order):
             return estimate_overlap(ours, self.n_ordered, theirs, other.n_ordered)
         return estimate_overlap(
             self.fingerprint, self.n_distinct, other.fingerprint, other.n_distinct
         )
+
+    def contains(self, other: DatasetProfile) -> bool:
+        """Whether all rows of the other data are among these, and there are further rows.
+
+        This is exact. It is known if the other rows are the first ones of these, in any order, or
+        if the other data have at most 16384 distinct rows. Otherwise the answer is no.
+
+        Parameters
+        ----------
+        other : DatasetProfile
+            Its `row_hashes` are not needed, so it may come from a record.
+
+        Examples
+        --------
+        >>> week = profile([[1.0, 2.0], [3.0, 4.0]])
+        >>> profile([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]).contains(week), week.contains(week)
+        (True, False)
+        """
+        ours = self.row_hashes
+        if self.key != other.key or not other.n_ordered < self.n_ordered:
+            return False
+        if not len(ours) or not len(other.row_digest) or not other.n_rows < self.n_rows:
+            return False
+        if np.array_equal(digest_rows(ours[: other.n_rows]), other.row_digest):
+            return True
+        theirs = other.ordered_fingerprint
+        return len(theirs) == other.n_ordered and bool(np.isin(theirs, ours).all())
+
+    def _shares_patterns(self, other: DatasetProfile) -> bool:
+        """Whether some rows are the same, although columns may have been rescaled."""
+        for name, count in (
+            ("pattern_fingerprint", "n_patterns"),
+            ("target_fingerprint", "n_target_patterns"),
+        ):
+            ours, theirs = getattr(self, name), getattr(other, name)
+            if len(np.intersect1d(ours, theirs, assume_unique=True)) < MIN_SHARED_PATTERNS:
+                continue
+            share = estimate_overlap(ours, getattr(self, count), theirs, getattr(other, count))
+            if share >= MIN_SHARE_OF_PATTERNS:
+                return True
+        return False
 
     def _has_same_rows(self, other: DatasetProfile) -> bool:
         same_number = self.n_distinct == other.n_distinct
@@ -226,7 +313,8 @@ def profile(
     with warnings.catch_warnings(), np.errstate(all="ignore"), single_threaded:
         warnings.simplefilter("ignore")
         found = _profile_data(X, y, keep)
-        around = (_profile_rows(data) for data in enclosing if data is not X)
+        # The outermost data come last, and have most rows.
+        around = (_profile_rows(data) for data in enclosing[-MAX_ENCLOSING:] if data is not X)
         return replace(found, enclosing=tuple(p for p in around if not p._has_same_rows(found)))
 
 
@@ -251,6 +339,7 @@ def _profile_data(X: MatrixLike, y: TargetLike, keep: str) -> DatasetProfile:
     target = attempt("read y", lambda: read_target(y, rows)) or Target()
     attempt.notes += _limitations(table, target)
     hashes = attempt("take a fingerprint of the rows", lambda: fingerprint_table(table)) or {}
+    hashes |= attempt("find patterns of rows", lambda: fingerprint_patterns(table, y)) or {}
     features, sketched, scales = _compute_features(attempt, table, rows, target)
     curves = attempt("compute response curves", lambda: curves_of_table(table, rows, target))
     sample = None

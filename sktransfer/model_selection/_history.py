@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sktransfer.archive import Archive, Selection
+from sktransfer.archive import Archive, ArchiveKey, Selection
 from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning, TransferWarning
 from sktransfer.model_selection._plan import SearchPlan, default_batch_size
@@ -94,7 +94,10 @@ def find_history(
     batch_size = plan.batch_size or default_batch_size(plan.n_workers, plan.n_splits)
     if plan.archive is None:
         return History(task_id, created, data, selection, plan.seed, batch_size)
+    key = _open_key(plan.archive)
+    data = data if key is None else key.seal(data)
     digests = search_digests(plan, plan.archive, X, y, params, folds)
+    digests = {name: None if key is None else key.sign(own) for name, own in digests.items()}
     found = _resume(plan, plan.archive, digests, selection)
     facts: dict[str, Any] = {} if found.earlier is None else found.earlier.resume or {}
     seed = _stored_integer(facts, "seed", 0)
@@ -135,6 +138,14 @@ def _select_past_tasks(plan: SearchPlan, data: DatasetProfile) -> Selection:
     except Exception as error:
         _warn_unreadable(archive, error)
         return Selection((), ())
+
+
+def _open_key(archive: Archive) -> ArchiveKey | None:
+    """The key of an archive; None if there is none. The journal will say what that means."""
+    try:
+        return archive.open_key()
+    except Exception:
+        return None
 
 
 def _warn_unreadable(archive: Archive, error: Exception) -> None:
@@ -201,7 +212,10 @@ def _compare_searches(archive: Archive, digests: dict[str, str | None]) -> _Comp
     tasks = {task.id: task for task in archive.journals.tasks()}
     tasks |= {task.id: task for task in archive}
     resumable = [
-        task for task in tasks.values() if isinstance((task.resume or {}).get("problem"), dict)
+        task
+        for task in tasks.values()
+        # The scores of another person's record are not this user's results.
+        if isinstance((task.resume or {}).get("problem"), dict) and not task.origin
     ]
     return [(differing_keys(digests, task), task) for task in resumable]
 
@@ -240,7 +254,7 @@ def _as_at_start(plan: SearchPlan, earlier: Task, selection: Selection) -> Selec
     ids, reason = {task.id for task in used}, "is newer than the search that is resumed"
     excluded = tuple(pair for pair in selection.excluded if pair[0].id not in ids)
     newer = tuple((task, reason) for task in selection.used if task.id not in ids)
-    return Selection(used, excluded + newer)
+    return Selection(used, excluded + newer, selection.overlap)
 
 
 def _known_rows(

@@ -180,7 +180,7 @@ class ModelProposer(Proposer):
     @property
     def selection(self) -> Selection:
         # Records that turned out to be damaged are no longer among the optimizer's tasks.
-        return Selection(self._optimizer.tasks, self._selection.excluded)
+        return replace(self._selection, used=self._optimizer.tasks)
 
     @property
     def embedding(self) -> np.ndarray | None:
@@ -209,7 +209,7 @@ class ModelProposer(Proposer):
     def _fit_surrogate(self) -> None:
         fit_or_load(self._optimizer, self._archive)
         if self._is_verbose and self.surrogate.uses_past_tasks:
-            print(format_transfer_summary(self._optimizer))
+            print(format_transfer_summary(self._optimizer, self._selection))
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
         n_before = len(self._scores)
@@ -251,14 +251,30 @@ def make_proposer(plan: SearchPlan, history: History) -> GridProposer | ModelPro
     return ModelProposer(plan, history) if plan.grid is None else GridProposer(plan, history)
 
 
-def format_transfer_summary(optimizer: TransferOptimizer) -> str:
-    """One line on what a search is about to learn from."""
+def format_transfer_summary(optimizer: TransferOptimizer, selection: Selection) -> str:
+    """The past tasks that a search is about to learn from, and how many are excluded, and why."""
+    counts = selection.count_excluded()
+    lines = [_format_used_tasks(optimizer, has_excluded=bool(counts))]
+    if counts:
+        reasons = ", ".join(f"{n} ({reason})" for reason, n in counts.items())
+        lines.append(f"Excluded past searches: {reasons}.")
+    if any("shares rows" in reason for reason in counts):
+        lines.append('archive=Archive(..., overlap="allow") uses searches that share rows as well.')
+    n_unknown = sum(selection.overlap.get(task.id) == "unknown" for task in optimizer.tasks)
+    if n_unknown:
+        lines.append(f"{n_unknown} past searches cannot be checked for shared rows.")
+    return "\n".join(lines)
+
+
+def _format_used_tasks(optimizer: TransferOptimizer, has_excluded: bool) -> str:
     tasks, similarity = optimizer.tasks, optimizer.similarity()
     start = "Starting without transfer."
     if optimizer.is_pretrained:
         start = "Starting from the pretrained model."
     elif optimizer.prior is not None and optimizer.prior.has_scores:
         start = "The data are unlike those of the pretrained model. Starting without transfer."
+    if not tasks and has_excluded:
+        return f"No past search can be used. {start}"
     if not tasks:
         return f"No past search of this estimator and these parameters. {start}"
     if similarity is None:

@@ -232,6 +232,7 @@ def source_task_rows(
             row[name] = None if values is None else float(values[number])
         row["basis"] = None if influence.basis is None else influence.basis[number]
         row["n_used"] = list(origins).count(f"task {task.label}")
+        row["overlap"] = selection.overlap.get(task.id, "unknown")
         rows.append(row)
     rows.sort(key=lambda row: (-(row["similarity"] or 0), -(row["weight"] or 0)))
     return rows + [
@@ -260,5 +261,6 @@ def _source_task_row(task: Task, excluded: str | None) -> dict[str, Any]:
         "weight": None,
         "basis": None,
         "n_used": 0,
+        "overlap": None,
         "excluded": excluded,
     }

@@ -100,7 +100,9 @@ class TransferSearchCV(BaseSearchCV):
         Where past searches are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
         that ships with the package. A path is another archive, to which the starter archive is
-        added, too. None neither reads nor writes. The pretrained models are part of the surrogate,
+        added, too. None neither reads nor writes. Past searches that share rows with the data are
+        excluded, unless all of their rows are among the data. ``Archive(path, overlap="allow")``
+        uses them as well (see docs/archive.md). The pretrained models are part of the surrogate,
         and do not depend on the archive.
     surrogate : str or Surrogate, default="auto"
         The model that proposes configurations: "auto" (pretrained predictions, past searches and
@@ -149,7 +151,9 @@ class TransferSearchCV(BaseSearchCV):
         ``id``, ``name``, ``created``, ``n_trials``, ``similarity`` of the data in [0, 1] or None,
         ``weight`` (what it still counts after the last trial), ``basis`` (what it was compared
         by), ``n_used`` (how many candidates are settings of this task; proposals of the model
-        count for none) and ``excluded`` (why it was not used, or None).
+        count for none), ``overlap`` ("none" if it shares no rows with the data, "contained" if all
+        of its rows are among them, "unknown" if they cannot be compared) and ``excluded`` (why it
+        was not used, or None).
     n_other_tasks_ : int
         Number of past searches of other estimators.
     surrogate_ : Surrogate or None

@@ -28,7 +28,8 @@ from sktransfer.optimizer._arguments import (
     check_direction,
     check_tasks,
 )
-from sktransfer.optimizer._maximize import fill_space, redraw
+from sktransfer.optimizer._exploration import explore, first_new
+from sktransfer.optimizer._maximize import redraw
 from sktransfer.optimizer._past_tasks import choose_past_setting, encode_tasks
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
@@ -60,7 +61,6 @@ from sktransfer.utils._threads import numeric_context
 from sktransfer.utils._values import params_identity, to_python
 
 MAX_ENUMERATED = 3000  # a finite space up to this size is ranked as a whole at each trial
-MAX_LISTED = 10**6  # up to this size, the untried members of a finite space can be listed
 N_NEAR = 5  # best trials that the acquisition is searched around
 
 
@@ -301,7 +301,9 @@ class TransferOptimizer:
         if params is None and model is not None:
             params, origin = self._improve(members, target, hints, model, rng), "model"
         if params is None:
-            params, origin = self._explore(members, hints, rng)
+            params, origin = explore(
+                self.space, members, hints, self._seen, self._n_asked, self._seed, rng
+            )
         key = params_identity(params)
         self._seen.add(key)
         self._pending[key] = params
@@ -355,32 +357,7 @@ class TransferOptimizer:
         candidates = model.candidates(self.space, target.theta[order[:N_NEAR]], rng)
         if probability:
             candidates = redraw(self.space, candidates, probability, rng)
-        return self._first_new(self.space.decode(candidates))
-
-    def _explore(
-        self, members: Pool | None, hints: SearchHints, rng: np.random.Generator
-    ) -> tuple[dict[str, Any], str]:
-        """A new configuration chosen without a model, and its origin."""
-        if members is None and hints.space_filling:
-            codes = fill_space(self.space, self._n_asked, self._seed, hints.region, rng)
-            if params := self._first_new(self.space.decode(codes)):
-                return params, "space-filling"
-        if members is None:
-            for n in (64, 4096):  # an unbounded discrete distribution may have few probable values
-                if params := self._first_new(drawn := self.space.sample(n, rng)):
-                    return params, "random"
-            if (self.space.size or math.inf) > MAX_LISTED:
-                return drawn[0], "random"
-            members = Pool(self.space, self.space.grid())
-        left = members.untried(self._seen) or range(len(members.params))
-        if hints.region is not None:
-            left = np.asarray(left)[hints.region.contains(members.codes[left])].tolist() or left
-        return members.params[rng.choice(left)], "random"
-
-    def _first_new(self, candidates: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
-        return next(
-            (params for params in candidates if params_identity(params) not in self._seen), None
-        )
+        return first_new(self.space.decode(candidates), self._seen)
 
     # -- tell ----------------------------------------------------------------------------------
 

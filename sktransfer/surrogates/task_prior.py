@@ -226,9 +226,8 @@ class TaskPrior(TaskProcesses):
         found, n_trials = [], []
         for task in np.unique(np.linspace(0, m - 1, min(m, MAX_VALIDATION_TASKS)).astype(int)):
             excluded = np.where(np.arange(m) == task, np.inf, 0)
-            others = np.argsort(squares[task] + excluded, kind="stable")[
-                : min(m - 1, self.max_tasks)
-            ]
+            order = np.argsort(squares[task] + excluded, kind="stable")
+            others = order[: min(m - 1, self.max_tasks)]
             rows = np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
             theta, z = self.past_.theta[rows], self.past_.z[rows]
             lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))

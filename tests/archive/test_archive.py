@@ -139,7 +139,7 @@ def rich_task():
             "predictors": ["SVC"],
         },
         metrics=("accuracy", "f1"),
-        profile={"sketch": [0.5, 0.25], "n_rows": 2**40},
+        profile={"kind": "x", "n_rows": 2**40, "notes": ["a"], "key": "0123456789abcdef"},
         versions={"python": "3.11"},
         complete=False,
     )
@@ -161,7 +161,7 @@ def test_joblib_loads_record(archive):
     archive.append(task)
     record = joblib.load(archive.path / "tasks" / f"{task.id}.joblib")
     assert type(record) is dict
-    assert record["profile"] == {"sketch": [0.5, 0.25], "n_rows": 2**40}
+    assert record["profile"] == task.profile
     assert record["trials"][0]["params"] == task.trials[0].params
     assert record["format"] == 1
 

@@ -1,7 +1,9 @@
 """Damage of every kind costs at most the damaged record, and never gives a wrong score."""
 
 import errno
+import multiprocessing
 import os
+import sys
 import warnings
 from pathlib import Path
 
@@ -226,6 +228,63 @@ def test_verify_does_not_move_files_that_cannot_be_read_now(archive, make_task, 
     assert len(findings) == 2  # the record and the journal
     assert all(found.moved is None and "cannot be read" in found.problem for found in findings)
     assert not archive.verify()
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), MemoryError()])
+def test_verify_does_not_move_files_for_lack_of_memory(archive, make_task, monkeypatch, error):
+    archive.append(make_task())
+    archive.model_cache.put({}, ["a"], {"weights": np.zeros(3)})
+    archive.journals.start(make_task()).sync()
+
+    def fail(*_, **__):
+        raise error
+
+    for target in (
+        "sktransfer.archive._plain_pickle._PlainUnpickler.load",
+        "sktransfer.archive._journal.json.loads",
+        "sktransfer.archive._model_cache._array",
+    ):
+        if isinstance(error, OSError):
+            target = "pathlib.Path.open"
+        with monkeypatch.context() as patch:
+            patch.setattr(target, fail)
+            findings = archive.verify(repair=True)
+        assert findings and all(found.moved is None for found in findings)
+        assert all("cannot be read" in found.problem for found in findings)
+    assert not archive.verify()
+
+
+def _repair(path, barrier, queue):
+    barrier.wait()
+    try:
+        queue.put(len(Archive(path).verify(repair=True)))
+    except Exception as error:
+        queue.put(repr(error))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="starts processes by fork")
+def test_two_processes_repair_at_once(archive, tasks_directory):
+    context = multiprocessing.get_context("fork")
+    for n in range(300):
+        (tasks_directory / f"bad-{n}.joblib").write_bytes(b"nonsense")
+    barrier, queue = context.Barrier(2), context.Queue()
+    arguments = (archive.path, barrier, queue)
+    workers = [context.Process(target=_repair, args=arguments) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    moved = [queue.get(timeout=60) for _ in workers]
+    assert sum(moved) == 300
+    for worker in workers:
+        worker.join()
+    assert len(os.listdir(archive.path / "damaged")) == 300
+
+
+def test_repair_ignores_file_that_vanished(archive, tasks_directory, monkeypatch):
+    (tasks_directory / "bad.joblib").write_bytes(b"nonsense")
+    monkeypatch.setattr(
+        os, "rename", lambda *_: (_ for _ in ()).throw(FileNotFoundError(errno.ENOENT, "gone"))
+    )
+    assert archive.verify(repair=True) == []
 
 
 def test_unreadable_journals_folder_hides_no_record(archive, make_task, monkeypatch):

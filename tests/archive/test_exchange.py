@@ -3,9 +3,11 @@
 import io
 import json
 import os
+import re
 import zipfile
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -18,13 +20,14 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 
 from sktransfer.archive import Archive, RecordError, _exchange
-from sktransfer.archive._plain_pickle import dumps_plain
-from sktransfer.archive._record import pack_numbers, task_to_record
+from sktransfer.archive._key import HASHES
+from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
+from sktransfer.archive._record import pack_numbers, record_to_task, task_to_record
 from sktransfer.archive._storage import Storage
 from sktransfer.dataset import profile
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
-from sktransfer.task import Task
+from sktransfer.task import Task, Trial
 
 X, y = load_iris(return_X_y=True)
 
@@ -46,7 +49,7 @@ def test_merge_adds_new_records(archive, other, make_task):
     other.append(task)
     received = archive.merge(other)
     assert (received.added, received.known, received.refused) == (("theirs",), ("both",), ())
-    assert archive["theirs"] == task
+    assert archive["theirs"] == replace(task, origin=f"merged from {other.path}")
     assert [task.id for task in other] == ["both", "theirs"]
     assert archive.merge(str(other.path)).added == ()
 
@@ -61,7 +64,7 @@ def test_merge_keeps_own_record_of_same_id(archive, other, make_task):
 
 
 def test_merge_refuses_newer_format(archive, other, make_task):
-    """A known record is copied byte by byte. The newer one stays where it is."""
+    """The newer record stays where it is."""
     other.append(make_task(id="known"))
     newer = dumps_plain({**task_to_record(make_task(id="newer")), "format": 7})
     (other.path / "tasks" / "newer.joblib").write_bytes(newer)
@@ -71,9 +74,6 @@ def test_merge_refuses_newer_format(archive, other, make_task):
     ):
         received = archive.merge(other)
     assert received.added == ("known",)
-    for id in received.added:
-        name = f"tasks/{id}.joblib"
-        assert (archive.path / name).read_bytes() == (other.path / name).read_bytes()
     assert (other.path / "tasks" / "newer.joblib").read_bytes() == newer
 
 
@@ -97,7 +97,7 @@ def test_import_returns_exported_records(archive, other, make_task, tmp_path):
     assert archive.export(tmp_path / "all.zip") == 3
     received = other.import_(tmp_path / "all.zip")
     assert set(received.added) == {task.id for task in tasks}
-    assert list(other) == list(archive)
+    assert list(other) == [replace(task, origin="imported from all.zip") for task in archive]
     assert set(archive.import_(tmp_path / "all.zip").known) == {task.id for task in tasks}
 
 
@@ -143,20 +143,71 @@ def test_export_leaves_out_samples_by_default(private, tmp_path):
     (task,) = private
     assert task.profile["sample"] is not None
     assert exported(private, tmp_path / "a.zip")[1]["profile"]["sample"] is None
-    assert exported(private, tmp_path / "a.zip", samples=True)[1]["profile"] == pack_numbers(
-        task.profile
-    )
+    found = exported(private, tmp_path / "a.zip", samples=True)[1]["profile"]["sample"]
+    assert found == pack_numbers(task.profile["sample"])
 
 
 def test_export_leaves_out_fingerprints(private, tmp_path, other):
-    _, record = exported(private, tmp_path / "a.zip", fingerprints=False)
-    hashes = {str(number) for number in profile(X, y).fingerprint.tolist()}
-    assert not any(number in json.dumps(record) for number in hashes)
+    _, record = exported(private, tmp_path / "a.zip")
+    assert {name: record["profile"][name] for name in (*HASHES, "enclosing", "key")} == {
+        **{name: [] for name in (*HASHES, "enclosing")},
+        "key": "",
+    }
     assert record["profile"]["meta_features"]
     other.import_(tmp_path / "a.zip")
+    selection = other.select(profile=profile(X, y))
+    assert list(selection.overlap.values()) == ["unknown"] and not selection.excluded
+
+
+def test_key_of_both_sides_carries_fingerprints(private, tmp_path, other):
+    private.export(tmp_path / "a.zip", key="between us")
+    other.import_(tmp_path / "a.zip", key="between us")
     ((_, reason),) = other.select(profile=profile(X, y)).excluded
-    assert "rows are unknown" in reason
-    assert len(other.select(profile=profile(X, y), overlap="allow").used) == 1
+    assert "shares about 100 %" in reason
+    assert not other.select(profile=profile(X**2, y)).excluded
+    third = Archive(tmp_path / "third")
+    third.import_(tmp_path / "a.zip")
+    assert list(third.select(profile=profile(X, y)).overlap.values()) == ["unknown"]
+    with pytest.raises(ValueError, match="not the one with which"):
+        third.import_(tmp_path / "a.zip", key="another")
+    private.export(tmp_path / "b.zip")
+    with pytest.raises(ValueError, match=r"contains no hashes .* without a key"):
+        third.import_(tmp_path / "b.zip", key="between us")
+
+
+def test_exports_under_the_same_key_cannot_be_compared_by_others(private, tmp_path):
+    """Otherwise a third party could count the rows that two owners have in common."""
+    found = []
+    for file in ("a.zip", "b.zip"):
+        private.export(tmp_path / file, key="between us")
+        with zipfile.ZipFile(tmp_path / file) as content:
+            [name] = [name for name in content.namelist() if name != "seal"]
+            record = record_to_task(loads_plain(content.read(name)))
+        found.append(set(record.profile["fingerprint"]))
+    assert len(found[0]) > 100 and not found[0] & found[1]
+
+
+def test_merge_carries_fingerprints_of_readable_archive(private, other):
+    other.merge(private)
+    ((_, reason),) = other.select(profile=profile(X, y)).excluded
+    assert "shares about 100 %" in reason
+    (private.path / "key").unlink()
+    third = Archive(other.path.parent / "third")
+    third.merge(private)
+    assert list(third.select(profile=profile(X, y)).overlap.values()) == ["unknown"]
+
+
+def test_export_numbers_digests_of_functions(archive, make_task, tmp_path):
+    functions = [lambda x: x, lambda x: x + 1]
+    trials = [({"f": functions[0]}, 0.5), ({"f": functions[1]}, 0.6)]
+    archive.append(make_task(space={"f": functions}, trials=trials, metrics=["<lambda> 0123abcd"]))
+    [before] = archive
+    assert re.search("#[0-9a-f]{12}", repr(before.trials))
+    _, record = exported(archive, tmp_path / "a.zip")
+    assert not re.search("[0-9a-f]{8}", repr(record["trials"]) + repr(record["space"]))
+    values = [trial["params"]["f"]["object"] for trial in record["trials"]]
+    assert len(set(values)) == 2 and all(re.search(r"#\d$", value) for value in values)
+    assert re.fullmatch(r"<lambda> #\d", record["metrics"][0])
 
 
 def test_export_leaves_out_names(private, tmp_path, other):
@@ -192,6 +243,34 @@ def test_export_leaves_out_names_of_steps_and_labels(archive, tmp_path):
     assert scaler["params"]["steps"][0][0] == "step 1"
     [(key, weight)] = model["params"]["class_weight"].items()
     assert key.startswith("key ") and weight == 2
+
+
+class SecretSVC(SVC):
+    """A class of the user."""
+
+
+def test_export_leaves_out_texts_and_own_classes(archive, tmp_path, other):
+    pipeline = Pipeline([("scaler", StandardScaler()), ("model", SecretSVC(kernel="poly"))])
+    pipeline.set_params(memory="/home/secret/cache")
+    spec = [
+        {"model": [SecretSVC(), SVC()], "model__C": [1, 10]},
+        {"model__kernel": ["rbf", "secret"], "scaler": ["passthrough", StandardScaler()]},
+        {"model__class_weight": [{"secret": 1}, "balanced"], "memory": ["secret/path", None]},
+        {"model__gamma": [Path("secret.txt"), "scale"], "model__tol": [("secret", 1)]},
+    ]
+    space = Space.parse(spec, pipeline)
+    archive.append(Task.from_trials(space, [(params, 0.5) for params in space.grid()]))
+    _, record = exported(archive, tmp_path / "a.zip", names=False)
+    text = json.dumps(record).lower()
+    assert "secret" not in text and "home" not in text
+    assert record["space"]["predictors"] == ["SVC", "class 1"]
+    assert {"SVC|class 1.C", "class 1.kernel"} <= {*record["space"]["canonical"]}
+    kernels = record["space"]["branches"][1]["class 1.kernel"]["values"]
+    assert kernels[0] == "rbf" and kernels[1].startswith("text ")
+    trials = [trial["params"] for trial in record["trials"]]
+    assert {p["class 1.kernel"] for p in trials if "class 1.kernel" in p} == {*kernels}
+    other.import_(tmp_path / "a.zip")
+    assert len(other.select(Space.parse({"C": [1, 10]}, SVC())).used) == 1
 
 
 def test_export_leaves_out_names_of_disabled_steps(archive, tmp_path):
@@ -301,7 +380,7 @@ def test_readonly_archive_refuses_changes(archive, other, make_task, tmp_path):
     assert len(archive) == 1
 
 
-@pytest.mark.parametrize("choices", [{"names": False}, {"times": False}, {"fingerprints": False}])
+@pytest.mark.parametrize("choices", [{"names": False}, {"times": False}, {}])
 def test_exported_stages_of_one_search_are_used_once(archive, other, make_task, tmp_path, choices):
     archive.append(make_task(id="first", resume={"problem": {}, "continues": []}))
     trials = [({"C": 1.0}, 0.9), ({"C": 10.0}, 0.5), ({"C": 3.0}, 0.7)]
@@ -320,8 +399,18 @@ def test_merge_updates_incomplete_record(archive, other, make_task):
     other.remove("one")
     other.append(whole)
     assert archive.merge(other).added == ("one",)
-    assert archive["one"] == whole
+    assert archive["one"] == replace(whole, origin=f"merged from {other.path}")
     assert archive.merge(other).known == ("one",)
+
+
+def test_merge_keeps_own_incomplete_record(archive, other, make_task):
+    """A stranger's record that begins with the same trials does not take its place."""
+    own = replace(make_task(id="one"), complete=False)
+    archive.append(own)
+    other.append(replace(own, trials=(*own.trials, Trial({"C": 1.0}, 1.0)), complete=True))
+    with pytest.warns(ArchiveWarning, match="and keeps it"):
+        archive.merge(other)
+    assert archive["one"] == own
 
 
 def test_merge_refuses_itself(archive, make_task):
@@ -330,19 +419,24 @@ def test_merge_refuses_itself(archive, make_task):
         archive.merge(archive.path)
 
 
-def test_export_includes_odd_profile(archive, make_task, tmp_path):
-    archive.append(make_task(id="odd", profile={"enclosing": 5}))
-    archive.append(make_task(id="good"))
-    assert archive.export(tmp_path / "a.zip") == 2
+@pytest.mark.parametrize("is_same", [True, False])
+def test_merge_compares_record_written_meanwhile(archive, other, make_task, monkeypatch, is_same):
+    task = make_task(id="one")
+    other.append(task)
+    archive.append(task if is_same else replace(task, created="2020-01-01"))
+    find, calls = Storage.find, []
 
+    def find_later(self, id):  # it is written after the first check
+        calls.append(id)
+        return None if len(calls) == 1 else find(self, id)
 
-def test_merge_keeps_record_written_meanwhile(archive, other, make_task, monkeypatch):
-    other.append(replace(make_task(), id="same"))
-    archive.append(replace(make_task(), id="same", created="2020-01-01"))
-    monkeypatch.setattr(Storage, "find", lambda self, id: None)  # it is written after the check
-    with pytest.warns(ArchiveWarning, match="added at the same moment"):
-        received = archive.merge(other)
-    assert not received.added and archive["same"].created == "2020-01-01"
+    monkeypatch.setattr(Storage, "find", find_later)
+    if is_same:
+        assert archive.merge(other).known == ("one",)
+    else:
+        with pytest.warns(ArchiveWarning, match="and keeps it"):
+            assert not archive.merge(other).added
+        assert archive["one"].created == "2020-01-01"
 
 
 # -- untrusted and damaged files ------------------------------------------------------------------
@@ -396,6 +490,26 @@ def test_export_raises_without_archive(archive, make_task, tmp_path):
     with pytest.raises(FileNotFoundError, match="no archive to export"):
         Archive(tmp_path / "mistyped").export(tmp_path / "a.zip")
     assert (tmp_path / "a.zip").read_bytes() == before
+
+
+@pytest.mark.parametrize("place", ["member", "list", "both"])
+def test_import_refuses_name_that_is_no_text(archive, other, make_task, tmp_path, place):
+    archive.append(make_task(id="one"))
+    archive.export(tmp_path / "a.zip")
+    data = (tmp_path / "a.zip").read_bytes()
+    parts = {"member": [(b"PK\3\4", 6)], "list": [(b"PK\1\2", 8)]}
+    for mark, flags in parts.get(place, [*parts["member"], *parts["list"]]):
+        start = data.index(mark)
+        name = data.index(b"tasks/one", start)
+        data = data[: start + flags] + b"\0\x08" + data[start + flags + 2 :]  # names are UTF-8
+        data = data[: name + 6] + b"\xff\xfe\xff" + data[name + 9 :]
+    (tmp_path / "b.zip").write_bytes(data)
+    if place == "member":
+        with pytest.warns(ArchiveWarning, match="cannot be unpacked"):
+            assert not other.import_(tmp_path / "b.zip").added
+    else:
+        with pytest.raises(RecordError, match="not an exported archive"):
+            other.import_(tmp_path / "b.zip")
 
 
 @pytest.mark.parametrize("size", range(42_000, 46_000, 97))

@@ -58,7 +58,8 @@ def test_add_reads_grid_search(archive):
     assert task.space["predictors"] == ["SVC"]
     assert task.metrics == ("score",)
     assert task.versions["numpy"] == np.__version__
-    assert DatasetProfile.from_dict(task.profile).overlap(profile(X, y)) == 1
+    seen = archive.open_key().unseal(DatasetProfile.from_dict(task.profile))
+    assert seen.overlap(profile(X, y)) == 1
     assert len(archive) == 1
 
 

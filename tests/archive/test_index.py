@@ -5,6 +5,7 @@ import os
 import pickle
 import shutil
 import warnings
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -185,7 +186,7 @@ def test_overlap_rule_is_the_same_with_and_without_row_hashes(
     n_opened, names = 0, opened(monkeypatch)
     for target in [*TARGETS.values(), [SEEN["rows"], SEEN["many"]]]:
         chosen = []
-        for function in (_lazy_task.surely_disjoint, lambda encoded, target: False):
+        for function in (_lazy_task.surely_disjoint, lambda *_: False):
             forget(monkeypatch)
             names.clear()
             with monkeypatch.context() as patch:
@@ -198,18 +199,20 @@ def test_overlap_rule_is_the_same_with_and_without_row_hashes(
     assert n_opened < (1 if overlap == "allow" else len(SEEN) * len(TARGETS) / 2)
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [{"n_distinct": "many"}, {"fingerprint": []}, {"fingerprint": ["a"]}, {"enclosing": [1]}],
-)
-def test_select_excludes_incomparable_profile(archive, make_task, monkeypatch, damage):
-    seen = profile([[7.0], [8.0]]).to_dict()
-    for n in range(3):
-        archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen | damage))
-    forget(monkeypatch)
-    selection = archive.select(SPACE, profile([[1.0], [2.0]]))
-    assert not selection.used
-    assert len(selection.excluded) == 3
+def test_select_reads_records_of_other_keys_once(archive, make_task, monkeypatch):
+    """The index says that their rows cannot be compared."""
+    for n in range(20):
+        seen = {**profile([[7.0], [8.0]]).to_dict(), "key": "0123456789abcdef"}
+        archive.append(make_task(id=f"task-{n}", estimator=SVC(), profile=seen))
+    archive.append(make_task(id="own", estimator=SVC(), profile=profile([[5.0], [6.0]])))
+    shutil.rmtree(archive.path / "index", ignore_errors=True)
+    names = opened(monkeypatch)
+    for n_opened in (21, 0):
+        forget(monkeypatch)
+        names.clear()
+        selection = archive.select(SPACE, profile([[1.0], [2.0]]))
+        assert Counter(selection.overlap.values()) == {"unknown": 20, "none": 1}
+        assert len(set(names)) == n_opened
 
 
 def test_index_keeps_hashes_of_newest_records(mixed, monkeypatch):
@@ -230,6 +233,20 @@ def test_index_keeps_hashes_of_newest_records(mixed, monkeypatch):
         assert len(mixed.select(SPACE, target).used) == 3
         assert names == ["svc-0"]
     assert (mixed.path / "index" / "entries.joblib").stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_large_index_is_written_to_several_files(archive, make_task, monkeypatch):
+    monkeypatch.setattr(_index, "MAX_ENTRIES", 8)
+    for n in range(20):
+        archive.append(make_task(id=f"task-{n:02}", estimator=SVC()))
+    shutil.rmtree(archive.path / "index", ignore_errors=True)
+    forget(monkeypatch)
+    archive.select(SPACE)
+    names = sorted(os.listdir(archive.path / "index"))
+    assert names == ["entries-1.joblib", "entries-2.joblib", "entries.joblib"]
+    forget(monkeypatch)
+    read = opened(monkeypatch)
+    assert len(archive.select(SPACE).used) == 20 and not read
 
 
 def test_first_reader_adds_row_hashes(archive, make_task, monkeypatch):

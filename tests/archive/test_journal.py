@@ -9,6 +9,7 @@ import sys
 import textwrap
 import tracemalloc
 import warnings
+from dataclasses import replace
 
 import pytest
 
@@ -51,10 +52,54 @@ def killed(archive):
     return path
 
 
+def test_journal_appears_with_its_header(archive, monkeypatch):
+    """Otherwise a reader could take a running search for a damaged file."""
+    sizes, replace_file, link = [], os.replace, os.link
+
+    def watch(function):
+        def called(source, target):
+            assert not os.path.exists(target)
+            sizes.append(os.path.getsize(source))
+            return function(source, target)
+
+        return called
+
+    monkeypatch.setattr(os, "replace", watch(replace_file))
+    monkeypatch.setattr(os, "link", watch(link))
+    journal = archive.journals.start(Task.from_trials({"C": [0.0, 10.0]}, [], id="begun"))
+    journal.sync()
+    assert sizes == [journal.path.stat().st_size] and sizes[0] > 100
+    assert os.listdir(journal.path.parent) == ["begun.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [
+        ({}, False),
+        ({"trials": tuple(TRIALS[: N - 1])}, True),
+        ({"origin": "imported from a.zip"}, True),
+    ],
+    ids=["same trials", "fewer trials", "another origin"],
+)
+def test_next_reader_removes_journal_of_recorded_search(archive, killed, change, stays):
+    """The process was killed after it had written the record."""
+    record = replace(read_journal(killed)[0], complete=True, resume=None, **change)
+    archive.append(record)
+    for reader in (Archive(archive.path, readonly=True), archive):
+        assert killed.exists()
+        assert [task.id for task in reader] == ["killed"]
+    assert killed.exists() is stays
+
+
+def test_reader_keeps_journal_of_running_search(archive):
+    journal = start_journal(archive)
+    archive.append(replace(read_journal(journal.path)[0], complete=True, resume=None))
+    assert len(list(archive)) == 1 and journal.path.exists()
+
+
 def test_read_journal_returns_trials_and_folds(archive):
-    task, running = read_journal(
-        start_journal(archive, profile=profile([[1.0], [2.0], [3.0]])).path
-    )
+    data = archive.open_key().seal(profile([[1.0], [2.0], [3.0]]))
+    task, running = read_journal(start_journal(archive, profile=data).path)
     assert running
     assert list(task.trials) == TRIALS
     assert task.resume["folds"] == FOLDS

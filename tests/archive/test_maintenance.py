@@ -1,6 +1,7 @@
 """Maintenance: remove and prune records, and verify files."""
 
 import os
+import platform
 import time
 import warnings
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from sklearn.datasets import load_iris
 
 from sktransfer.archive import Archive
 from sktransfer.dataset import profile
+from sktransfer.task import Trial
 
 X, y = load_iris(return_X_y=True)
 
@@ -82,6 +84,42 @@ def test_prune_refuses_invalid_rules(aged, rules):
     with pytest.raises(ValueError, match=r"older_than|keep_newest|max_records"):
         aged.prune(**rules)
     assert len(aged) == 7
+
+
+def test_prune_does_not_believe_dates_in_the_future(archive, make_task):
+    for n in range(3):
+        archive.append(make_task(id=f"own-{n}", created=days_ago(n)))
+        archive.append(make_task(id=f"future-{n}", created="9999-12-31T23:59:59+00:00"))
+    assert sorted(archive.prune(max_records=3)) == ["future-0", "future-1", "future-2"]
+
+
+@pytest.mark.parametrize("origin", ["gift.zip", "imported from gift.zip"])
+def test_prune_by_origin_takes_out_imported_records(archive, make_task, tmp_path, origin):
+    other = Archive(tmp_path / "other")
+    for n in range(3):
+        other.append(make_task(id=f"theirs-{n}"))
+    other.export(tmp_path / "gift.zip")
+    archive.append(make_task(id="own"))
+    archive.import_(tmp_path / "gift.zip")
+    assert len(archive.prune(origin=origin, dry_run=True)) == 3
+    assert archive.prune(origin=origin) == ["theirs-0", "theirs-1", "theirs-2"]
+    assert [task.id for task in archive] == ["own"]
+    assert archive.prune(origin="another.zip") == []
+    with pytest.raises(ValueError, match="origin must be a text"):
+        archive.prune(origin="")
+
+
+def test_prune_keeps_journal_of_another_machine(archive, make_task, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(platform, "node", lambda: "elsewhere")
+        journal = archive.journals.start(make_task(id="running", trials=()))
+        journal.add(Trial.make({"C": 1.0}, 0.5), folds=[])
+        journal.sync()
+    assert [task.id for task in archive] == ["running"]
+    assert archive.prune(max_records=0) == [] and journal.path.exists()
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(journal.path, (two_days_ago, two_days_ago))
+    assert archive.prune(max_records=0) == ["running"] and not journal.path.exists()
 
 
 # -- verify --------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ NUMBERS = {
 def test_bytes_inside_numbers_are_no_operations(name, operation):
     """This holds at the end of a run as well."""
     code, width = NUMBERS[name]
-    number = code + (operation * 9)[: width - 1] + b"\x01"
+    number = code + (operation * 9)[: width - 1] + (b"\0" if width == 9 else b"\x01")
     for numbers in (number * 3, number + b"]\x94" + number, number + b"e]\x94(" + number):
         _plain_pickle._check_stream(START + b"]\x94(" + numbers + b"e.")
 

@@ -108,9 +108,10 @@ def wrap(depth):
 def test_depth_limit_is_the_same_for_reading_and_writing(make_task):
     deepest = max(d for d in range(1, 60) if _fits(make_task(), d))
     assert deepest == MAX_DEPTH - 1  # one level is the profile itself
-    record = task_to_record(replace(make_task(), profile={"x": wrap(deepest)}))
-    assert record_to_task(record).profile == {"x": wrap(deepest)}
-    record["profile"] = {"x": wrap(deepest + 1)}
+    sizes = {"kind": "x", "n_rows": 1}
+    record = task_to_record(replace(make_task(), profile={**sizes, "x": wrap(deepest)}))
+    assert record_to_task(record).profile == {**sizes, "x": wrap(deepest)}
+    record["profile"] = {**sizes, "x": wrap(deepest + 1)}
     with pytest.raises(RecordError, match="nested more than"):
         record_to_task(record)
 
@@ -330,7 +331,8 @@ def frozen_task():
             "kind": "größe",
             "n_rows": 150,
             "fingerprint": [2**64 - n for n in range(1, 21)],
-            "sketch": [n / 7 for n in range(20)],
+            "key": "0123456789abcdef",
+            "sketch": {"format": 1, "pairs": [n / 8 for n in range(20)]},
             "numbers": [[2**63, -(2**63)]],
             "text": "packed:",
         },
@@ -344,6 +346,7 @@ def frozen_task():
             "seed": 5,
             "folds": [[[0.25, 0.5, 50, None, 0.875, None]]],
         },
+        origin="imported from a.zip",
     )
 
 

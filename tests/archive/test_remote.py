@@ -3,14 +3,17 @@
 import builtins
 import os
 import shutil
+import stat
 import uuid
 import warnings
 
+import numpy as np
 import pytest
 
-from sktransfer.archive import Archive, _storage
+from sktransfer.archive import Archive, _remote, _storage
 from sktransfer.archive._plain_pickle import MAX_BYTES
 from sktransfer.archive._remote import RemoteStorage
+from sktransfer.dataset import profile
 from sktransfer.exceptions import ArchiveWarning
 
 fsspec = pytest.importorskip("fsspec")
@@ -88,6 +91,58 @@ def test_remote_archive_is_shared_between_machines(address, make_task, tmp_path,
     assert [task.id for task in archive] == ["two"]
     with pytest.raises(KeyError, match="There is no task 'one'"):
         archive.remove("one")
+
+
+def test_object_of_overlong_name_hides_no_record(address, make_task):
+    remote = Archive(address)
+    remote.append(make_task(id="one"))
+    files, long = place(address, f"tasks/{'x' * 300}.joblib")
+    files.pipe_file(long, b"x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [task.id for task in remote.select().used] == ["one"]
+
+
+def test_machines_share_the_key_of_an_address(address, make_task, tmp_path, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    Archive(address).append(make_task(id="one", profile=profile(X)))
+    files, key = place(address, "key")
+    secret = files.cat_file(key)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another machine"))
+    monkeypatch.setattr(_remote, "_confirmed_keys", set())
+    other = Archive(address)
+    assert list(other.select(profile=profile(X[:30])).excluded)
+    other.append(make_task(id="two", profile=profile(X + 1)))
+    assert files.cat_file(key) == secret
+    mode = (other._directory() / "key").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600 or os.name != "posix"
+
+
+def test_verify_does_not_move_records_after_incomplete_download(address, make_task, monkeypatch):
+    remote = Archive(address)
+    remote.append(make_task(id="one"))
+    files, file = place(address, "tasks/one.joblib")
+    original = files.cat_file(file)
+    copy = remote._directory() / "tasks" / "one.joblib"
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "cat", lambda paths, **_: dict.fromkeys(paths, original[:99]))
+        findings = remote.verify(repair=True)
+    assert [found.moved for found in findings] == [None]
+    assert "99 of" in findings[0].problem
+    copy.write_bytes(original[:99])  # an incomplete copy of an older version of this package
+    with monkeypatch.context() as patch:
+        patch.setattr(RemoteStorage, "fetch_all", lambda self: {})
+        assert [found.moved for found in remote.verify(repair=True)] == [None]
+    assert files.cat_file(file) == original and remote.verify() == []
+
+
+def test_verify_moves_record_that_is_damaged_at_the_address(address, make_task):
+    remote = Archive(address)
+    remote.append(make_task(id="one"))
+    files, file = place(address, "tasks/one.joblib")
+    files.pipe_file(file, b"nonsense")
+    assert [found.moved is not None for found in remote.verify(repair=True)] == [True]
+    assert not files.exists(file)
 
 
 def test_remote_archive_fetches_records_once(address, make_task, monkeypatch):

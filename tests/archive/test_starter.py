@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import loguniform
 from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -16,6 +17,8 @@ from sklearn.tree import DecisionTreeClassifier
 from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, Trial, profile, suggest
 from sktransfer.archive import RecordError, Starter
+from sktransfer.archive._key import HASHES
+from sktransfer.archive._storage import PACKAGED_STARTER
 from sktransfer.dataset._scales import looks_standardized
 from sktransfer.space._estimator_tree import is_scaled
 
@@ -26,6 +29,9 @@ def data(seed, n=60):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3)) * [1, 10, 100]
     return X, (X[:, 0] + X[:, 1] / 10 > 0).astype(int)
+
+
+N_ROWS = (40, 50, 40)  # of the data sets in the starter archive, which are recognized by sizes
 
 
 def prefixed(space, prefix="svc__"):
@@ -44,7 +50,11 @@ def task_on(seed, scaled, best=1.0):
     ]
     form = "scaled" if scaled else "bare"
     return Task.from_trials(
-        space, trials, profile(*data(seed)), estimator=estimator, id=f"set-{seed}-SVC-{form}"
+        space,
+        trials,
+        profile(*(rows[: N_ROWS[seed % 3]] for rows in data(seed))),
+        estimator=estimator,
+        id=f"set-{seed}-SVC-{form}",
     )
 
 
@@ -59,7 +69,7 @@ def starter(tmp_path, monkeypatch):
         Task.from_trials(
             {"max_depth": [1, 2, 3]},
             trials,
-            profile(*data(0)),
+            profile(*(rows[: N_ROWS[0]] for rows in data(0))),
             estimator=tree,
             id="set-0-DecisionTreeClassifier-bare",
         )
@@ -210,11 +220,37 @@ def test_starter_parameters_are_matched_by_canonical_names(starter):
 
 def test_select_excludes_starter_task_of_same_data(starter):
     X, y = data(1)
-    for rows in (slice(None), slice(0, 20)):
-        selection = Archive().select(Space.parse(SPACE, SVC()), profile(X[rows], y[rows]))
+    for rows, factor in ((slice(50), 1), (slice(45), 1), (slice(50), 3), (slice(4, 49), -0.1)):
+        selection = Archive().select(Space.parse(SPACE, SVC()), profile(factor * X[rows], y[rows]))
         assert ids(selection.used) == ["starter-SVC-set-0-bare", "starter-SVC-set-2-bare"]
         [(refused, reason)] = selection.excluded
-        assert "set-1" in refused.id and "of its rows with these data" in reason
+        assert "set-1" in refused.id and "same kind and sizes" in reason
+    for other in (profile(X, y), profile(X[:45, :2], y[:45]), profile(X[:45], X[:45, 0])):
+        assert len(Archive().select(Space.parse(SPACE, SVC()), other).used) == 3
+
+
+@pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer, load_digits])
+@pytest.mark.parametrize("part", [slice(None), slice(0, None, 2)])
+def test_packaged_starter_recognizes_data_of_scikit_learn(monkeypatch, load, part):
+    monkeypatch.delenv("SKTRANSFER_STARTER")
+    X, y = load(return_X_y=True)
+    scaled = StandardScaler().fit_transform(X)
+    for table in (X, scaled):
+        selection = Archive().select(Space.parse(SPACE, SVC()), profile(table[part], y[part]))
+        names = ["iris", "wine", "wdbc", "optdigits"]
+        excluded = [name for name in names for task, _ in selection.excluded if name in task.id]
+        loaders = (load_iris, load_wine, load_breast_cancer, load_digits)
+        expected = dict(zip(loaders, names, strict=True))
+        assert expected[load] in excluded
+        assert len(selection.used) > 35
+
+
+def test_packaged_starter_contains_no_hashes():
+    content = joblib.load(PACKAGED_STARTER / "profiles.joblib")
+    for text in content["profiles"].values():
+        known = json.loads(text)
+        assert not {*HASHES, "enclosing", "sample"} & known.keys()
+        assert known["forms"]
 
 
 def test_starter_has_no_tasks_of_unknown_estimator(starter):

@@ -2,7 +2,9 @@
 
 import multiprocessing
 import os
+import subprocess
 import sys
+import textwrap
 import time
 import warnings
 from pathlib import Path
@@ -135,11 +137,48 @@ def test_append_raises_if_directory_cannot_be_written(archive, make_task, monkey
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(PermissionError, match=r"cannot be written to.*another path"):
         archive.append(make_task(id="two"))
     monkeypatch.undo()
     assert [task.id for task in archive] == ["one"]
+
+
+def test_archive_variable_works_without_home_directory(tmp_path, monkeypatch):
+    def no_home():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("SKTRANSFER_ARCHIVE", str(tmp_path / "past"))
+    assert _storage.archive_directory("auto") == tmp_path / "past"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are not bytes elsewhere")
+def test_path_that_cannot_be_encoded_costs_a_warning(tmp_path):
+    """Under LC_ALL=C without the UTF-8 mode."""
+    program = """
+        import warnings
+        from sklearn.datasets import load_iris
+        from sklearn.svm import SVC
+        from sktransfer import TransferSearchCV
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            search = TransferSearchCV(
+                SVC(), {"C": [0.1, 1, 10]}, n_iter=2, cv=2, archive="/tmp/\\u00e4/\\u4e2d"
+            )
+            search.fit(*load_iris(return_X_y=True))
+        print(sorted({each.category.__name__ for each in caught}), search.best_score_ > 0.5)
+    """
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        env=environment,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.startswith("['ArchiveWarning'] True"), done.stderr[-500:]
 
 
 def append_all(archive, tasks, barrier):

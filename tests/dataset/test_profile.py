@@ -152,7 +152,7 @@ def check(p, n_rows):
     """Check what holds for every profile."""
     assert p.n_rows == n_rows and p.kind in KINDS
     assert all(type(value) is float and np.isfinite(value) for value in p.meta_features.values())
-    assert p.fingerprint.dtype == np.uint64 and len(p.fingerprint) == min(p.n_distinct, 1024)
+    assert p.fingerprint.dtype == np.uint64 and len(p.fingerprint) == min(p.n_distinct, 2**14)
     assert (np.diff(p.fingerprint.astype(object)) > 0).all()
     assert all(note.endswith(".") for note in p.notes)
     assert json.loads(json.dumps(p.to_dict())) == p.to_dict()

@@ -15,6 +15,7 @@ from sktransfer.dataset import profile
 X, y = make_classification(120, 6, random_state=0)
 SPACE = {"C": loguniform(1e-2, 1e2), "gamma": loguniform(1e-3, 1e1)}
 ORDER = [3, 0, 5, 1, 4, 2]
+ROWS = np.random.default_rng(0).permutation(120)
 
 
 def to_frame(X):
@@ -145,11 +146,12 @@ def test_unrelated_data_do_not_overlap():
     assert max(a.overlap(b) for a in profiles for b in profiles if a is not b) < 0.01
 
 
-def test_large_tables_are_compared_by_their_rows_only(monkeypatch):
+def test_large_tables_are_compared_by_rows_and_patterns(monkeypatch):
     monkeypatch.setattr("sktransfer.dataset._fingerprint.MAX_SHAPE_CELLS", 100)
     assert not len(profile(X).column_fingerprint)
-    assert profile(X).overlap(profile(X * 2)) == 0.0
-    assert profile(X).overlap(profile(X)) == 1.0
+    assert profile(X).overlap(profile(X * 2)) == 1.0  # in the same order
+    assert profile(X).overlap(profile(X[ROWS] * 2)) == 0.0
+    assert profile(X).overlap(profile(X[ROWS])) == 1.0
 
 
 def test_profile_without_column_fingerprint_is_compared_by_its_rows():

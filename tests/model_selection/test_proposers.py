@@ -229,6 +229,6 @@ def test_transfer_summary_is_printed_if_verbose(archive, capsys, verbose):
 def test_transfer_summary_without_past_tasks():
     optimizer = TransferOptimizer({"a": uniform(0, 1)}, random_state=0)
     optimizer.fit_surrogate()
-    assert format_transfer_summary(optimizer) == (
+    assert format_transfer_summary(optimizer, Selection((), ())) == (
         "No past search of this estimator and these parameters. Starting without transfer."
     )

@@ -21,6 +21,7 @@ from sktransfer import Archive, Task, TransferSearchCV
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning
 from sktransfer.model_selection import _resume_key
 from sktransfer.model_selection._recorder import Recorder
+from sktransfer.utils._hashing import digest
 
 X, y = load_iris(return_X_y=True)
 SPACE = {"a": uniform(0, 1), "b": loguniform(1e-3, 1e3), "kind": ["x", "y"]}
@@ -734,3 +735,52 @@ def test_resume_without_cached_model_warns_of_other_proposals(tmp_path):
         after = make(0, 4, resume=True).fit(*data)
     assert after.cv_results_["params"] != before.cv_results_["params"]
     assert len(Archive(tmp_path)) == 8
+
+
+# -- records of other people ----------------------------------------------------------------------
+
+
+def forged_record(path):
+    """A finished search whose scores were raised, as its owner can easily do."""
+    fit_without_warnings(make_search(path, n_iter=3, resume=False))
+    [task] = Archive(path)
+    folds = [[[*row[:-2], 1.0, None] for row in rows] for rows in task.resume["folds"]]
+    trials = tuple(replace(trial, score=1.0) for trial in task.trials)
+    return replace(task, trials=trials, resume={**task.resume, "folds": folds})
+
+
+@pytest.mark.parametrize("way", ["import", "merge", "copy"])
+def test_resume_ignores_records_of_others(tmp_path, way):
+    forged = forged_record(tmp_path / "theirs")
+    source = Archive(tmp_path / "forged")
+    source.append(forged)
+    own = Archive(tmp_path / "own")
+    own.open_key()
+    if way == "import":
+        source.export(tmp_path / "gift.zip")
+        own.import_(tmp_path / "gift.zip")
+    elif way == "merge":
+        own.merge(source)
+    else:
+        shutil.copytree(source.path / "tasks", own.path / "tasks")
+    if way != "copy":
+        assert own[forged.id].resume is None and own[forged.id].origin
+    Counted.n_fits = 0
+    search = make_search(own, n_iter=3, resume=True).fit(X, y)
+    assert Counted.n_fits > 3  # every candidate, not the refit only
+    assert search.best_score_ < 0.9
+
+
+def test_record_has_no_digest_that_can_be_guessed(tmp_path):
+    fit_without_warnings(make_search(tmp_path, n_iter=3))
+    [task] = Archive(tmp_path)
+    stored = task.resume["problem"]
+    assert stored["the target"] and stored["the target"] != digest(y, code=True)
+    assert digest(y, code=True).encode() not in next((tmp_path / "tasks").iterdir()).read_bytes()
+
+
+def test_search_with_unreadable_key_is_not_recorded(tmp_path):
+    tmp_path.joinpath("key").write_bytes(b"nonsense")
+    search = make_search(tmp_path, n_iter=3)
+    fit_with_archive_warnings(search, "key of the archive", RECORD_WARNING)
+    assert not len(Archive(tmp_path))

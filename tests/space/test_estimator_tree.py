@@ -112,7 +112,7 @@ def test_anonymized_record_keeps_classifier_and_selector_apart():
     inner, own = "selectfrommodel__estimator__C", "logisticregression__C"
     past = Space.parse({inner: C, own: C}, selecting(solver="saga"))
     record = task_to_record(Task.from_trials(past, [({inner: 1e-3, own: 1e3}, 0.5)], id="past"))
-    space = redact(record, samples=False, fingerprints=True, names=False, times=True)["space"]
+    space = redact(record, samples=False, names=False, times=True)["space"]
     assert set(space["canonical"]) == {"LogisticRegression.C@#1", "LogisticRegression.C"}
     assert space["fixed"]["LogisticRegression.solver"] == "lbfgs"
     assert "selectfrommodel" not in str(space)

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 hashes = struct.pack("<20Q", *(2**64 - n for n in range(1, 21)))
-sketch = struct.pack("<20d", *(n / 7 for n in range(20)))
+sketch = struct.pack("<20d", *(n / 8 for n in range(20)))
 
 RECORD = {
     "trials": [
@@ -51,7 +51,11 @@ RECORD = {
         "kind": "größe",
         "n_rows": 150,
         "fingerprint": "packed:int:" + base64.b64encode(hashes).decode(),
-        "sketch": "packed:float:" + base64.b64encode(sketch).decode(),
+        "key": "0123456789abcdef",
+        "sketch": {
+            "format": 1,
+            "pairs": "packed:float:" + base64.b64encode(sketch).decode(),
+        },
         "numbers": [[2**63, -(2**63)]],
         "text": "packed:text:packed:",
     },
@@ -65,6 +69,7 @@ RECORD = {
         "seed": 5,
         "folds": [[[0.25, 0.5, 50, None, 0.875, None]]],
     },
+    "origin": "imported from a.zip",
     "checksum": "blake2b:" + "0" * 32,
 }
 

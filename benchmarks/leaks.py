@@ -1,0 +1,249 @@
+"""Which loops around a search are recognized, so that no fold learns from another.
+
+Each loop runs a search in every fold, with an empty archive at its beginning. It is caught if no
+search uses the record of another fold. Writes docs/results/leaks.md.
+
+    python -m benchmarks.leaks [--report FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.stats import loguniform
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import make_classification, make_regression
+from sklearn.decomposition import PCA
+from sklearn.ensemble import StackingClassifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from sktransfer import TransferSearchCV
+
+REPORT = Path(__file__).parents[1] / "docs" / "results" / "leaks.md"
+N_ROWS = 200
+SPACE = {"min_impurity_decrease": loguniform(1e-6, 1e-1)}
+X, Y = make_classification(N_ROWS, 8, random_state=0)
+X_REGRESSION, Y_REGRESSION = make_regression(N_ROWS, 8, noise=1.0, random_state=0)
+GROUPS = np.arange(N_ROWS) // 10
+Loop = Callable[[Any], None]
+
+
+class WatchedSearch(TransferSearchCV):
+    """A search that notes which past tasks each of its fits used."""
+
+    used: ClassVar[list[list[str]]] = []
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> WatchedSearch:
+        super().fit(X, y, **params)
+        tasks = [task for task in self.source_tasks_ if task["excluded"] is None]
+        WatchedSearch.used.append([task["overlap"] for task in tasks])
+        return self
+
+
+def make_search(archive: Path, is_regression: bool = False) -> WatchedSearch:
+    tree = DecisionTreeRegressor if is_regression else DecisionTreeClassifier
+    return WatchedSearch(
+        tree(random_state=0),
+        SPACE,
+        n_iter=1,
+        cv=2,
+        surrogate="warm-start",
+        archive=archive,
+        random_state=0,
+    )
+
+
+# -- hand-written loops ----------------------------------------------------------------------------
+
+SPLITTERS: dict[str, Any] = {
+    "KFold(5)": KFold(5),
+    "KFold(5, shuffle=True)": KFold(5, shuffle=True, random_state=0),
+    "KFold(10, shuffle=True)": KFold(10, shuffle=True, random_state=0),
+    "KFold(3)": KFold(3),
+    "KFold(3, shuffle=True)": KFold(3, shuffle=True, random_state=0),
+    "StratifiedKFold(5)": StratifiedKFold(5),
+    "GroupKFold(5)": GroupKFold(5),
+    "ShuffleSplit(3)": ShuffleSplit(3, random_state=0),
+    "KFold(2)": KFold(2),
+    "TimeSeriesSplit(3)": TimeSeriesSplit(3),
+}
+FIVE = "KFold(5, shuffle=True)"
+
+
+def no_transform(X: np.ndarray, train: np.ndarray) -> np.ndarray:
+    return X[train]
+
+
+def fitted(transformer: Any, X: np.ndarray, train: np.ndarray) -> np.ndarray:
+    return transformer.fit_transform(X[train])
+
+
+def in_single_precision(X: np.ndarray, train: np.ndarray) -> np.ndarray:
+    """Scaled, and in float32 in every other fold."""
+    scaled = StandardScaler().fit_transform(X[train])
+    return scaled.astype(np.float32) if train[0] % 2 or len(train) % 2 else scaled
+
+
+def without_column(X: np.ndarray, train: np.ndarray) -> np.ndarray:
+    return np.delete(StandardScaler().fit_transform(X[train]), train[-1] % X.shape[1], axis=1)
+
+
+def with_column(X: np.ndarray, train: np.ndarray) -> np.ndarray:
+    scaled = StandardScaler().fit_transform(X[train])
+    return np.column_stack([scaled, scaled[:, 0] * scaled[:, 1]])
+
+
+TRANSFORMS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "MinMaxScaler": partial(fitted, MinMaxScaler()),
+    "RobustScaler": partial(fitted, RobustScaler()),
+    "MaxAbsScaler": partial(fitted, MaxAbsScaler()),
+    "StandardScaler, float32 in some folds": in_single_precision,
+    "StandardScaler, another column removed in each fold": without_column,
+    "StandardScaler, a column added": with_column,
+    "PCA": partial(fitted, PCA()),
+    "PowerTransformer": partial(fitted, PowerTransformer()),
+    "QuantileTransformer": partial(fitted, QuantileTransformer(n_quantiles=50)),
+    "KBinsDiscretizer": partial(fitted, KBinsDiscretizer(encode="ordinal")),
+}
+
+
+def loop_by_hand(
+    splitter: Any,
+    transform: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    archive: Path,
+    is_regression: bool = False,
+) -> None:
+    data, y = (X_REGRESSION, Y_REGRESSION) if is_regression else (X, Y)
+    for train, _ in splitter.split(data, y, GROUPS):
+        make_search(archive, is_regression).fit(transform(data, train), y[train])
+
+
+def hand_written() -> Iterator[tuple[str, Loop]]:
+    scaled = partial(fitted, StandardScaler())
+    for name, splitter in SPLITTERS.items():
+        yield f"{name}", partial(loop_by_hand, splitter, no_transform)
+    for name, splitter in list(SPLITTERS.items())[1:6]:
+        yield f"{name}, StandardScaler in each fold", partial(loop_by_hand, splitter, scaled)
+    for name, transform in TRANSFORMS.items():
+        yield f"{FIVE}, {name}", partial(loop_by_hand, SPLITTERS[FIVE], transform)
+    for name in ("StandardScaler", "PCA", "QuantileTransformer"):
+        transform = {"StandardScaler": scaled, **TRANSFORMS}[name]
+        loop = partial(loop_by_hand, SPLITTERS[FIVE], transform, is_regression=True)
+        yield f"{FIVE}, {name}, regression", loop
+
+
+# -- loops of scikit-learn -------------------------------------------------------------------------
+
+FUNCTIONS = {
+    "cross_val_score": cross_val_score,
+    "cross_validate": cross_validate,
+    "cross_val_predict": cross_val_predict,
+}
+SKLEARN_SPLITTERS = {
+    "KFold(5)": KFold(5),
+    "KFold(2)": KFold(2),
+    "StratifiedKFold(3)": StratifiedKFold(3),
+    "ShuffleSplit(3)": ShuffleSplit(3, random_state=0),
+    "RepeatedKFold(2, 2)": RepeatedKFold(n_splits=2, n_repeats=2, random_state=0),
+    "TimeSeriesSplit(3)": TimeSeriesSplit(3),
+}
+BEFORE = {"": None, ", behind a StandardScaler": StandardScaler(), ", behind a PCA": PCA()}
+
+
+def call_sklearn(function: Callable, cv: Any, before: Any, archive: Path) -> None:
+    search = make_search(archive)
+    function(search if before is None else make_pipeline(before, search), X, Y, cv=cv)
+
+
+def fit_around(make: Callable[[Any], Any], archive: Path) -> None:
+    make(make_search(archive)).fit(X, Y)
+
+
+def of_sklearn() -> Iterator[tuple[str, Loop]]:
+    for name, function in FUNCTIONS.items():
+        for before, step in BEFORE.items():
+            for splitter, cv in SKLEARN_SPLITTERS.items():
+                is_partition = splitter not in (
+                    "ShuffleSplit(3)",
+                    "RepeatedKFold(2, 2)",
+                    "TimeSeriesSplit(3)",
+                )
+                if is_partition or name != "cross_val_predict":
+                    loop = partial(call_sklearn, function, cv, step)
+                    yield f"{name}, {splitter}{before}", loop
+    around = {
+        "GridSearchCV": lambda search: GridSearchCV(search, {"n_iter": [1, 2]}, cv=3),
+        "CalibratedClassifierCV": lambda search: CalibratedClassifierCV(search, cv=3),
+        "StackingClassifier": lambda search: StackingClassifier([("search", search)], cv=3),
+    }
+    for name, make in around.items():
+        yield name, partial(fit_around, make)
+
+
+# -- the report ------------------------------------------------------------------------------------
+
+
+def judge(loop: Loop) -> str:
+    """Run a loop and say whether it was caught."""
+    WatchedSearch.used = []
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loop(Path(folder))
+    used = [overlap for fit in WatchedSearch.used for overlap in fit]
+    if not used:
+        return "caught"
+    return "honest" if set(used) == {"contained"} else "**not caught**"
+
+
+def write_report(file: Path) -> None:
+    lines = ["# Loops around a search\n", __doc__.strip().partition("\n\n    python")[0], ""]
+    lines += [
+        "*Honest* means that a fold uses an earlier one all of whose rows are among its training",
+        "rows, as in a TimeSeriesSplit. For the loops that are not caught, pass `archive=None`, or",
+        "use `cross_validate` with a pipeline.\n",
+    ]
+    for title, loops in (("Hand-written", hand_written()), ("scikit-learn", of_sklearn())):
+        found = [(name, judge(loop)) for name, loop in loops]
+        n_caught = sum(answer != "**not caught**" for _, answer in found)
+        lines += [f"## {title}: {n_caught} of {len(found)} caught\n", "| loop | |", "|---|---|"]
+        lines += [f"| {name} | {answer} |" for name, answer in found] + [""]
+    file.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--report", type=Path, default=REPORT)
+    write_report(parser.parse_args().report)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,64 @@
+"""What is stored of small tables, and how much of larger ones is rounded."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+from sktransfer.dataset import profile
+from sktransfer.dataset._disclosure import SIZES, limit_disclosure
+
+RNG = np.random.default_rng(0)
+
+
+def data(n, p):
+    X = RNG.normal(size=(n, p))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "is_small"),
+    [(49, 5, True), (50, 5, False), (50, 3, False), (99, 2, True), (99, 1, True), (100, 1, False)],
+)
+def test_small_tables_keep_sizes_only(n, p, is_small):
+    whole = profile(*data(n, p)).to_dict()
+    assert whole["sketch"] is not None and len(whole["meta_features"]) > 20
+    kept = limit_disclosure(whole)
+    assert (kept["sketch"] is None) is is_small
+    assert (kept["meta_features"].keys() <= {*SIZES}) is is_small
+    assert kept["n_rows"] == n and kept["class_ratios"] == whole["class_ratios"]
+
+
+def test_numbers_are_rounded_to_what_the_rows_justify():
+    n = 400
+    whole = profile(*data(n, 4)).to_dict()
+    kept = limit_disclosure(whole)
+    before, after = (np.array(each["sketch"]["pairs"]) for each in (whole, kept))
+    assert 0 < np.abs(before - after).max() <= 0.00051
+    assert np.abs(before - after).max() < 0.1 * 0.7 / np.sqrt(n)  # of the sampling error
+    assert limit_disclosure(kept) == kept
+    for name, value in kept["meta_features"].items():
+        assert value == pytest.approx(whole["meta_features"][name], rel=1e-3)
+        assert name in SIZES or len(f"{value:.15g}".lstrip("-0.").replace(".", "")) <= 6
+
+
+@pytest.mark.parametrize("way", ["append", "journal", "import"])
+def test_archive_stores_no_more(archive, make_task, tmp_path, way):
+    X, y = data(30, 3)
+    if way == "journal":
+        sealed = archive.open_key().seal(profile(X, y))
+        journal = archive.journals.start(make_task(profile=sealed, trials=()))
+        journal.sync()
+        content = journal.path.read_bytes()
+        header = json.loads(content.split(b"\n")[1].partition(b" ")[2])
+        found = header["task"]["profile"]
+    else:
+        id = archive.add(GridSearchCV(SVC(), {"C": [1, 10]}, cv=2).fit(X, y), X, y)
+        if way == "import":
+            archive.export(tmp_path / "a.zip")
+            archive.remove(id)
+            archive.import_(tmp_path / "a.zip")
+        found = archive[id].profile
+    assert found["sketch"] is None and found["meta_features"].keys() <= {*SIZES}
