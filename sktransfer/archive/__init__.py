@@ -13,6 +13,7 @@ from sktransfer.archive._selection import (
 )
 from sktransfer.archive._starter import Starter, starter_folder
 from sktransfer.archive._storage import is_remote
+from sktransfer.archive._summary import summarize_task
 from sktransfer.exceptions import NewerFormatError, RecordError
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "load_tasks",
     "select_past_tasks",
     "starter_folder",
+    "summarize_task",
 ]

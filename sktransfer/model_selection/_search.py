@@ -13,7 +13,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, ParamSpec
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -47,11 +47,16 @@ from sktransfer.model_selection._sklearn_compat import (
     split_arguments,
 )
 from sktransfer.model_selection._suggest import suggest_for
+from sktransfer.model_selection._tables import results_to_frame, results_to_study
 from sktransfer.optimizer import Suggestion
 from sktransfer.space import Estimator, Space, SpaceLike
 from sktransfer.space._membership import find_edges
 from sktransfer.surrogates import Surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
+
+if TYPE_CHECKING:
+    import optuna
+    import pandas
 
 P = ParamSpec("P")
 RESULTS = ("cv_results_", "best_index_", "best_score_", "best_params_")
@@ -400,6 +405,33 @@ class TransferSearchCV(BaseSearchCV):
         check_is_fitted(self)
         best_index = getattr(self, "best_index_", None)
         return explain_search(self.cv_results_, best_index, self.source_tasks_, self.n_other_tasks_)
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the candidates as a table of pandas: parameters, scores, origin.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> from sktransfer import TransferSearchCV
+        >>> search = TransferSearchCV(SVC(), {"C": [0.1, 1, 10]}, archive=None)
+        >>> list(search.fit(*load_iris(return_X_y=True)).to_frame())[:4]
+        ['C', 'score', 'std_score', 'rank_score']
+        """
+        check_is_fitted(self)
+        return results_to_frame(self.cv_results_)
+
+    def to_optuna(self) -> optuna.Study:
+        """Return an Optuna study of the candidates, for Optuna's plots and its dashboard.
+
+        The metric that is optimized is to be maximized. Parameters that are estimators, tuples or
+        functions are texts there.
+        """
+        check_is_fitted(self)
+        metric = self.refit if isinstance(self.refit, str) else "score"
+        keys = [key for key in self.cv_results_ if key.startswith("mean_test_")]
+        scores = self.cv_results_.get(f"mean_test_{metric}", self.cv_results_[keys[0]])
+        return results_to_study(self.cv_results_, scores, self.space_)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

@@ -331,6 +331,10 @@ class Space:
         """Coordinates in one column of values that need not belong to the space (see `_axes`)."""
         return self._axes[column - self._offset].encode(list(values))
 
+    def is_log_scale(self, name: str) -> bool:
+        """Whether the numbers of a parameter lie on a logarithmic scale."""
+        return getattr(self._axes[self.names.index(name)], "scale", None) == "log"
+
     def column_names(self) -> list[str | None]:
         """Declared name of each column; None for the branch."""
         return [None] * self._offset + self.names
