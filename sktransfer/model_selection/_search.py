@@ -156,7 +156,7 @@ class TransferSearchCV(BaseSearchCV):
     n_other_tasks_ : int
         Number of past searches of other estimators.
     surrogate_ : Surrogate or None
-        The fitted model; None if the whole grid was evaluated.
+        The fitted model; None if the whole grid was evaluated, and in a search that was pickled.
     space_ : Space
         The space that was searched.
     task_id_ : str or None
@@ -436,9 +436,13 @@ class TransferSearchCV(BaseSearchCV):
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         if "_session" not in state:
-            return state
-        # Workers are sent the search with every fit. They need neither its data nor its results.
-        return {k: value for k, value in state.items() if k not in ("_session", *RESULTS)}
+            # Neither `predict` nor `suggest` needs the fitted model, and torch may be needed to
+            # load it.
+            return state | {"surrogate_": None} if "surrogate_" in state else state
+        # Workers are sent the search with every fit. They need neither its data nor its results
+        # nor its surrogate.
+        state = {k: value for k, value in state.items() if k not in ("_session", *RESULTS)}
+        return state | {"surrogate": "auto", "surrogate_": None}
 
     def _run_search(self, evaluate_candidates: Callable, *, callback_ctx: object = None) -> None:
         session = self._session
