@@ -5,6 +5,7 @@ from sktransfer.archive._exchange import ImportReport
 from sktransfer.archive._journal import Journal
 from sktransfer.archive._maintenance import Finding
 from sktransfer.archive._record import library_versions
+from sktransfer.archive._remote import OutOfReachError, connect_once
 from sktransfer.archive._selection import (
     Selection,
     check_overlap,
@@ -22,10 +23,12 @@ __all__ = [
     "ImportReport",
     "Journal",
     "NewerFormatError",
+    "OutOfReachError",
     "RecordError",
     "Selection",
     "Starter",
     "check_overlap",
+    "connect_once",
     "is_remote",
     "library_versions",
     "load_tasks",

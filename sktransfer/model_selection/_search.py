@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sktransfer.archive import Archive
+from sktransfer.archive import Archive, connect_once
 from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
 from sktransfer.model_selection._explain import explain_search
@@ -275,7 +275,7 @@ class TransferSearchCV(BaseSearchCV):
         -------
         self : object
         """
-        with pause_autologging() as is_logged:
+        with pause_autologging() as is_logged, connect_once():
             self._fit(X, y, params)
         if is_logged:
             log_search(self)
