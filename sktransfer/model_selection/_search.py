@@ -285,7 +285,7 @@ class TransferSearchCV(BaseSearchCV):
         self._session = session = _Session(X, y, params)
         try:
             super().fit(X, y, **params)
-            self._set_attributes(session, is_complete=True)
+            self._set_fitted_attributes(session, is_complete=True)
             self._advise()
         except Exception:
             if session.results:
@@ -302,7 +302,7 @@ class TransferSearchCV(BaseSearchCV):
         finally:
             del self._session
 
-    def _set_attributes(self, session: _Session, is_complete: bool) -> None:
+    def _set_fitted_attributes(self, session: _Session, is_complete: bool) -> None:
         """Set what `TransferSearchCV` has besides scikit-learn's attributes."""
         plan, recorder, proposer = session.plan, session.recorder, session.proposer
         assert plan is not None and recorder is not None and proposer is not None
@@ -336,7 +336,7 @@ class TransferSearchCV(BaseSearchCV):
         results = self._format_results(params, plan.n_splits, evaluator.finished_rows(), columns)
         self._publish_results(results)
         self.n_splits_ = plan.n_splits
-        self._set_attributes(session, is_complete=False)
+        self._set_fitted_attributes(session, is_complete=False)
         error.add_note(format_interruption(n, plan.n_iter, self.task_id_ is not None))
 
     def _publish_results(self, results: dict[str, Any]) -> None:
