@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sktransfer import __version__
-from sktransfer.archive import Archive, ImportReport, is_remote
+from sktransfer.archive import Archive, ImportReport, is_remote, summarize_task
 from sktransfer.exceptions import ArchiveWarning
-from sktransfer.task import Task
 
 EXIT_SUCCESS, EXIT_PROBLEMS, EXIT_USAGE_ERROR = 0, 1, 2
 PRUNE_RULES = ("older_than", "keep_newest", "max_records", "origin")
@@ -185,7 +184,7 @@ def _add_archive_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
 def _ls(archive: Archive, options: argparse.Namespace) -> Output:
     rows = [
         row
-        for row in map(_summarize, archive)
+        for row in map(summarize_task, archive)
         if (options.name or "").lower() in row["name"].lower()
         and (options.estimator or "").lower() in (row["estimator"] or "").lower()
     ]
@@ -199,22 +198,6 @@ def _ls(archive: Archive, options: argparse.Namespace) -> Output:
     is_filtered = options.name is not None or options.estimator is not None
     nothing = "No record matches." if is_filtered else "The archive is empty."
     return Output(rows, lines or [nothing])
-
-
-def _summarize(task: Task) -> dict[str, Any]:
-    data = task.profile or {}
-    return {
-        "id": task.id,
-        "name": task.name,
-        "created": task.created,
-        "estimator": ", ".join(task.space["predictors"]) or None,
-        "n_rows": data.get("n_rows"),
-        "n_features": data.get("n_features"),
-        "metric": task.metrics[0],
-        "n_trials": task.n_trials,
-        "best": None if task.best is None else task.best.score,
-        "complete": task.complete,
-    }
 
 
 def _format_size(row: dict[str, Any]) -> str:

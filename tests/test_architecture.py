@@ -32,25 +32,25 @@ ARROWS = {
     "dataset": ("utils", "numpy scipy sklearn joblib"),
     "space": ("utils", ARRAYS),
     "task": ("space dataset utils", "numpy"),
-    "archive": ("task space dataset utils", "numpy sklearn joblib fsspec"),
+    "archive": ("task space dataset utils", "numpy sklearn joblib fsspec pandas"),
     "pretrained": ("dataset utils", "numpy scipy torch"),
     "encoders": ("pretrained task dataset utils", "numpy sklearn torch"),
     "surrogates": ("encoders task dataset utils", "numpy scipy sklearn torch"),
     "optimizer": ("surrogates encoders pretrained task space dataset utils", ARRAYS),
     "model_selection": (
         "optimizer surrogates encoders pretrained archive task space dataset utils",
-        "numpy scipy sklearn joblib pandas",
+        "numpy scipy sklearn joblib pandas optuna",
     ),
     "testing": (
         "model_selection optimizer surrogates encoders archive task space dataset utils",
         "numpy scipy sklearn",
     ),
-    "_cli": ("model_selection archive task", ""),
+    "_cli": ("model_selection archive", ""),
     "__init__": (EVERYTHING, ""),
     "__main__": ("_cli", ""),
 }
 # Never at module level, so that `import sktransfer` neither needs nor waits for them.
-LAZY = {"fsspec", "matplotlib", "pandas", "pytest"}
+LAZY = {"fsspec", "matplotlib", "optuna", "pandas", "pytest"}
 PRIVATE_SKLEARN = "model_selection/_sklearn_compat.py"
 ALWAYS = {"__version__", "exceptions"}
 

@@ -6,6 +6,7 @@ from sktransfer.archive._journal import Journal
 from sktransfer.archive._key import ArchiveKey
 from sktransfer.archive._maintenance import Finding
 from sktransfer.archive._record import library_versions
+from sktransfer.archive._remote import OutOfReachError, connect_once
 from sktransfer.archive._selection import (
     Selection,
     check_overlap,
@@ -14,6 +15,7 @@ from sktransfer.archive._selection import (
 )
 from sktransfer.archive._starter import Starter, starter_folder
 from sktransfer.archive._storage import is_remote
+from sktransfer.archive._summary import summarize_task
 from sktransfer.exceptions import NewerFormatError, RecordError
 
 __all__ = [
@@ -23,13 +25,16 @@ __all__ = [
     "ImportReport",
     "Journal",
     "NewerFormatError",
+    "OutOfReachError",
     "RecordError",
     "Selection",
     "Starter",
     "check_overlap",
+    "connect_once",
     "is_remote",
     "library_versions",
     "load_tasks",
     "select_past_tasks",
     "starter_folder",
+    "summarize_task",
 ]

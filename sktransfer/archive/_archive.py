@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 from sktransfer.archive._exchange import (
     ImportReport,
@@ -28,14 +28,7 @@ from sktransfer.archive._exchange import (
     import_records,
     merge_records,
 )
-from sktransfer.archive._importers import (
-    FittedSearch,
-    Table,
-    is_table,
-    read_csv,
-    task_from_search,
-    task_from_table,
-)
+from sktransfer.archive._importers import FittedSearch, Table
 from sktransfer.archive._index import add_entry, read_entries, save_if_worthwhile
 from sktransfer.archive._journal import Journals
 from sktransfer.archive._key import ArchiveKey, read_key, seal_plain
@@ -43,7 +36,12 @@ from sktransfer.archive._lazy_task import LazyTask
 from sktransfer.archive._maintenance import Age, Finding, find_problems, ids_to_prune
 from sktransfer.archive._model_cache import ModelCache
 from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
-from sktransfer.archive._record import is_id, is_same_task, record_to_task, task_to_record
+from sktransfer.archive._record import (
+    is_id,
+    is_same_task,
+    record_to_task,
+    task_to_record,
+)
 from sktransfer.archive._remote import check_installed, open_storage
 from sktransfer.archive._selection import (
     ProfileLike,
@@ -52,6 +50,7 @@ from sktransfer.archive._selection import (
     describe_space,
     select_past_tasks,
 )
+from sktransfer.archive._sources import find_equal, task_from_source
 from sktransfer.archive._starter import Starter
 from sktransfer.archive._storage import (
     Storage,
@@ -64,9 +63,13 @@ from sktransfer.archive._storage import (
     starter_directory,
     warn_skipped,
 )
+from sktransfer.archive._summary import summarize_task
 from sktransfer.dataset._disclosure import limit_disclosure
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
+
+if TYPE_CHECKING:
+    import pandas
 
 FIRST_RECORD = (
     "sktransfer: the first search was added to your archive, {}. Later searches learn from it. "
@@ -451,7 +454,8 @@ class Archive:
             with the parameters, a ``score`` to be maximized and, if known, ``std`` and
             ``fit_time``. ``DataFrame(search.cv_results_)`` is a table as well, with all of its
             metrics. Pass ``metric`` to say which one ``mean_test_score`` is. A path is that of a
-            CSV file.
+            CSV file. Also accepted are BayesSearchCV, OptunaSearchCV, Optuna studies and their
+            ``trials_dataframe()``, ``mlflow.search_runs()`` and a `TransferOptimizer`.
         X, y
             The data that the search was fitted to. They are optional for a table, but without
             them the rows are unknown.
@@ -460,12 +464,12 @@ class Archive:
         **table
             For a table only: ``estimator``, without which its parameters have no canonical names;
             ``space``, by default the values that occur; ``score``, the column of the score;
-            ``metric``, its name.
+            ``metric``, its name; ``direction``, "maximize" or "minimize".
 
         Returns
         -------
         str
-            The id of the new task.
+            The id of the new task, or of the same one, if it was added before.
 
         Raises
         ------
@@ -485,15 +489,27 @@ class Archive:
         3
         """
         self._check_writable()
-        if isinstance(search, str | os.PathLike):
-            search = read_csv(search)
-        if is_table(search):
-            task = task_from_table(search, X, y, keep=self.keep, **table)
-        elif table:
-            raise TypeError(f"{', '.join(table)}: these parameters are for tables only.")
-        else:
-            task = task_from_search(cast(FittedSearch, search), X, y, keep=self.keep)
-        return self.append(replace(task, name=name))
+        task = task_from_source(search, X, y, keep=self.keep, table=table)
+        known = find_equal(_list_tasks(self._open(refresh=True)), task)
+        return known or self.append(replace(task, name=name))
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return a table of the records, oldest first: one row per search.
+
+        Examples
+        --------
+        >>> from sktransfer import Archive, Task
+        >>> archive = Archive()
+        >>> task = Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.9)], name="first")
+        >>> name = archive.append(task)
+        >>> archive.to_frame()[["name", "n_trials", "best"]]
+            name  n_trials  best
+        0  first         1   0.9
+        """
+        import pandas as pd
+
+        columns = list(summarize_task(Task((), {"predictors": []})))
+        return pd.DataFrame([summarize_task(task) for task in self], columns=columns)
 
     def remove(self, task: Task | str) -> None:
         """Delete a record, or the journal of a killed search. A running search is not touched.

@@ -6,7 +6,7 @@ import contextlib
 import csv
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from sktransfer.archive._record import library_versions
+from sktransfer.archive._studies import parameter_prefix, score_columns
 from sktransfer.dataset import profile
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
@@ -22,9 +23,9 @@ from sktransfer.utils._metric_names import recorded_metrics, recorded_name
 from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import identity, to_python
 
-_SPACE_ATTRIBUTES = ("space", "param_distributions", "param_grid")
-_MEAN, _PARAMETER = "mean_test_", "param_"
-_SCORE_COLUMNS = ("score", "mean_test_score")
+_SPACE_ATTRIBUTES = ("space", "param_distributions", "param_grid", "search_spaces")
+_MEAN = "mean_test_"
+_SCORE_COLUMNS = ("score", "mean_test_score", "value")
 # Columns that are not parameters, by the names of `Trial` and of `cv_results_`.
 _OTHER_COLUMNS = {
     "std": "std",
@@ -93,10 +94,14 @@ def task_from_search(
 def _find_space(search: FittedSearch) -> Any:
     for name in ("space_", *_SPACE_ATTRIBUTES):
         if hasattr(search, name) and hasattr(search, "estimator"):
-            return getattr(search, name)
+            space = getattr(search, name)
+            if name == "search_spaces" and isinstance(space, list):  # with their budgets
+                space = [each[0] if isinstance(each, tuple) else each for each in space]
+            return space
     raise TypeError(
         f"A {type(search).__name__} cannot be added. Pass a search such as GridSearchCV, with an "
-        f"'estimator' and one of {', '.join(map(repr, _SPACE_ATTRIBUTES))}."
+        f"'estimator' and one of {', '.join(map(repr, _SPACE_ATTRIBUTES))}; an Optuna study; a "
+        "TransferOptimizer; a table of trials; or the path of a CSV file."
     )
 
 
@@ -201,6 +206,7 @@ def task_from_table(
     space: DeclaredSpace | None = None,
     score: str | None = None,
     metric: str | None = None,
+    direction: str = "maximize",
     keep: str = "sketch",
 ) -> Task:
     """Make a task from a table. See `Archive.add`.
@@ -209,6 +215,9 @@ def task_from_table(
     >>> task.best.params, task.space["branches"][0]["C"]["values"]
     ({'C': 1}, [1, 10])
     """
+    if direction not in ("maximize", "minimize"):
+        raise ValueError(f"direction must be 'maximize' or 'minimize', got {direction!r}.")
+    sign = 1.0 if direction == "maximize" else -1.0
     columns = _columns(table)
     score = _score_column(columns, score)
     names = _parameters(columns, score, space)
@@ -219,28 +228,22 @@ def task_from_table(
         for row in range(len(columns[score]))
     ]
     # The table does not say which metric "mean_test_score" is.
-    metric = metric or (score if score == "mean_test_score" else score.removeprefix(_MEAN))
-    others = {
-        name.removeprefix(_MEAN): values
-        for name, values in columns.items()
-        if name.startswith(_MEAN) and name != score and name not in names.values()
-    }
-    others = {
-        name: values for name, values in others.items() if name != metric and _are_numbers(values)
-    }
+    metric = metric or (score if score == "mean_test_score" else _metric_name(score))
+    metric = metric if sign > 0 else f"neg_{metric}"
+    others = _other_metrics(columns, {score, *names.values()}, metric)
     fields = {field: columns[name] for name, field in _OTHER_COLUMNS.items() if name in columns}
     if (std := score.replace("mean", "std", 1)) in columns and score.startswith(_MEAN):
         fields["std"] = columns[std]
     trials = [
         {
             "params": params,
-            "score": _number(columns[score][row]),
+            "score": sign * _number(columns[score][row]),
             **{field: _number(values[row]) for field, values in fields.items()},
             "metrics": {name: _number(values[row]) for name, values in others.items()},
         }
         for row, params in enumerate(rows)
     ]
-    return Task.from_trials(
+    return _make_task(
         _infer_space(rows) if space is None else space,
         trials,
         None if X is None else profile(X, y, keep=keep),
@@ -248,6 +251,40 @@ def task_from_table(
         metrics=(metric, *others),
         versions=library_versions(),
     )
+
+
+def _other_metrics(
+    columns: Mapping[str, Sequence], used: Container[str], metric: str
+) -> dict[str, Sequence]:
+    """Return the columns of other metrics by their names."""
+    found = {
+        name.removeprefix(_MEAN): values
+        for name, values in columns.items()
+        if name.startswith(_MEAN) and name not in used
+    }
+    return {name: v for name, v in found.items() if name != metric and _are_numbers(v)}
+
+
+def _make_task(space: Any, trials: list, data: Any, **others: Any) -> Task:
+    try:
+        return Task.from_trials(space, trials, data, **others)
+    except ValueError as error:
+        if "Invalid parameter" not in str(error):
+            raise
+        raise ValueError(
+            f"{error} If this column is not a parameter, pass space= with the parameters only, for "
+            "example space={'C': [0.1, 1, 10]}."
+        ) from None
+
+
+def _metric_name(column: str) -> str:
+    """The name of a metric, given its column.
+
+    >>> _metric_name("mean_test_f1"), _metric_name("metrics.f1"), _metric_name("value")
+    ('f1', 'f1', 'score')
+    """
+    name = column.removeprefix(_MEAN).removeprefix("metrics.")
+    return "score" if name == "value" else name
 
 
 def _columns(table: Table) -> dict[str, list]:
@@ -274,7 +311,9 @@ def _columns(table: Table) -> dict[str, list]:
 
 
 def _score_column(columns: Mapping[str, Sequence], score: str | None) -> str:
-    wanted = [score] if score is not None else [name for name in _SCORE_COLUMNS if name in columns]
+    if score is not None and score not in columns and f"metrics.{score}" in columns:
+        score = f"metrics.{score}"
+    wanted = [score] if score is not None else score_columns(columns)
     if not wanted or wanted[0] not in columns:
         names = repr(score) if score is not None else " or ".join(map(repr, _SCORE_COLUMNS))
         raise ValueError(
@@ -290,17 +329,18 @@ def _parameters(
     space: DeclaredSpace | None,
 ) -> dict[str, str]:
     """Return the names of the parameters, and of their columns."""
+    prefix = parameter_prefix(columns)
     if space is not None:
         if isinstance(space, Space):
             branches: Sequence[Mapping[str, Any]] = space.branches
         else:
             branches = [space] if isinstance(space, Mapping) else space
         wanted = list(dict.fromkeys(name for branch in branches for name in branch))
-    elif any(name.startswith(_PARAMETER) for name in columns):
-        wanted = [name.removeprefix(_PARAMETER) for name in columns if name.startswith(_PARAMETER)]
+    elif prefix is not None:
+        wanted = [name.removeprefix(prefix) for name in columns if name.startswith(prefix)]
     else:
         return {name: name for name in columns if name != score and name not in _OTHER_COLUMNS}
-    found = {name: _PARAMETER + name if _PARAMETER + name in columns else name for name in wanted}
+    found = {name: f"{prefix}{name}" if f"{prefix}{name}" in columns else name for name in wanted}
     absent = [name for name, column in found.items() if column not in columns]
     if absent:
         raise ValueError(f"The table has no column for the parameter {absent[0]!r}.")
@@ -310,12 +350,20 @@ def _parameters(
 def _values(column: Sequence) -> list[Any]:
     """Return the cells of a column as Python values, with `_MISSING` where there is none."""
     values: list[Any] = [_MISSING if _is_missing(cell) else to_python(cell) for cell in column]
+    if all(isinstance(value, str) for value in values if value is not _MISSING):
+        values = _parse_texts(values)
     present = [value for value in values if value is not _MISSING]
     # A DataFrame turns integers into floats if a cell is missing: 5.0 was max_depth=5.
     is_incomplete = len(present) < len(values)
     if is_incomplete and all(isinstance(value, float) and value.is_integer() for value in present):
         return [value if value is _MISSING else int(value) for value in values]
     return values
+
+
+def _parse_texts(values: list[Any]) -> list[Any]:
+    """Read numbers that a library stored as text, if every cell is a number, a boolean or None."""
+    parsed = [value if value is _MISSING else _parse_cell(value) for value in values]
+    return values if any(isinstance(value, str) for value in parsed) else parsed
 
 
 def _is_missing(cell: object) -> bool:

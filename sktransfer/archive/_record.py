@@ -372,6 +372,14 @@ def is_same_search(task: Task, other: Task) -> bool:
     return identity(parts[0]) == identity(parts[1]) and identity(trials[0]) == identity(trials[1])
 
 
+def has_same_trials(task: Task, other: Task) -> bool:
+    """Whether two tasks hold the same results, whatever their ids, names and dates are."""
+    if task.metrics != other.metrics or task.profile != other.profile:
+        return False
+    first, second = ([asdict(trial) for trial in each.trials] for each in (task, other))
+    return identity(first) == identity(second)
+
+
 def is_continuation(task: Task, earlier: Task) -> bool:
     """Whether `earlier` is an incomplete record that holds the first trials of `task`."""
     is_longer = len(task.trials) > len(earlier.trials)

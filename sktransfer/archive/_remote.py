@@ -10,9 +10,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +29,10 @@ if TYPE_CHECKING:
 
 _BATCH_FILES, _BATCH_BYTES = 64, 32 * 2**20  # most files and bytes that are fetched at once
 _confirmed_keys: set[str] = set()  # addresses whose key this process has read
+S3_PROTOCOLS = {"s3", "s3a"}
+S3_LIMITS = {"connect_timeout": 5, "read_timeout": 20, "retries": {"max_attempts": 1}}
+BUCKET_PROTOCOLS = S3_PROTOCOLS | {"gs", "gcs", "abfs", "az", "oss", "oci"}
+_lost: ContextVar[set[str] | None] = ContextVar("lost", default=None)  # inside `connect_once`
 _warned: set[tuple[str, str, str]] = set()  # address, file and reason of warnings of this process
 
 
@@ -53,6 +59,43 @@ def check_installed(address: str) -> None:
         ) from error
 
 
+class OutOfReachError(OSError):
+    """An address that was out of reach before, in the same search. The user has been warned."""
+
+
+@contextlib.contextmanager
+def connect_once() -> Iterator[None]:
+    """Inside, an address that is out of reach is tried, and warned of, only once."""
+    token = _lost.set(set())
+    try:
+        yield
+    finally:
+        _lost.reset(token)
+
+
+def _connection_options(address: str) -> dict[str, Any]:
+    """Short time limits for S3, unless the user has set some. By default, it waits for minutes."""
+    import fsspec
+
+    *outer, protocol = [link.partition("://")[0] for link in address.split("::")]
+    if protocol not in S3_PROTOCOLS or "config_kwargs" in fsspec.config.conf.get(protocol, {}):
+        return {}
+    options = {"config_kwargs": S3_LIMITS}
+    return {protocol: options} if outer else options
+
+
+def _innermost(filesystem: AbstractFileSystem) -> Any:
+    """The file system at the end of a chain, such as that of S3 below a cache."""
+    while (below := getattr(filesystem, "fs", None)) is not None:
+        filesystem = below
+    return filesystem
+
+
+def _protocol(filesystem: AbstractFileSystem) -> str:
+    protocol = _innermost(filesystem).protocol
+    return protocol if isinstance(protocol, str) else protocol[0]
+
+
 class RemoteStorage(_storage.Storage):
     """The records at an address, and the local copy of them.
 
@@ -71,7 +114,10 @@ class RemoteStorage(_storage.Storage):
         """The file system and the folder there. Some kinds connect at once, which may fail."""
         import fsspec
 
-        return fsspec.core.url_to_fs(self.address)
+        filesystem, root = fsspec.core.url_to_fs(self.address, **_connection_options(self.address))
+        if _protocol(filesystem) in S3_PROTOCOLS:
+            _innermost(filesystem).retries = 1
+        return filesystem, root
 
     @property
     def filesystem(self) -> AbstractFileSystem:
@@ -85,9 +131,14 @@ class RemoteStorage(_storage.Storage):
 
     def refresh(self) -> None:
         """Update the local copy. If the address is out of reach, warn and use the copy as it is."""
+        lost = _lost.get()
+        if lost is not None and self.address in lost:
+            return
         try:
             missing = self._update()
         except Exception as error:  # each kind of file system has errors of its own
+            if lost is not None:
+                lost.add(self.address)
             warn_user(
                 f"The archive {self.address} is out of reach ({type(error).__name__}: {error}). "
                 "The local copy of it is used.",
@@ -178,9 +229,11 @@ class RemoteStorage(_storage.Storage):
         it.)
         """
         name = self.file(id).name
+        if self.address in (_lost.get() or ()):
+            raise OutOfReachError(f"The archive {self.address} is out of reach.")
         try:
             place, folder = self._place("tasks", name), self._place("tasks")
-            self.filesystem.makedirs(folder, exist_ok=True)
+            self._make_folder(folder)
             self.filesystem.invalidate_cache(folder)
             is_taken = new and self._is_there(place)
             if not is_taken:
@@ -193,6 +246,11 @@ class RemoteStorage(_storage.Storage):
             OSError
         ):  # without a copy, the record is fetched when it is needed
             _storage.write_file(self.tasks / name, data)
+
+    def _make_folder(self, folder: str) -> None:
+        # An object store has no folders: there, fsspec would create a bucket that was mistyped.
+        if _protocol(self.filesystem) not in BUCKET_PROTOCOLS:
+            self.filesystem.makedirs(folder, exist_ok=True)
 
     def _is_there(self, place: str) -> bool:
         try:
@@ -246,7 +304,7 @@ class RemoteStorage(_storage.Storage):
         if file.parent.name != "tasks":
             return super().set_aside(file)
         target = self._place(_storage.DAMAGED_FOLDER, file.name)
-        self.filesystem.makedirs(self._place(_storage.DAMAGED_FOLDER), exist_ok=True)
+        self._make_folder(self._place(_storage.DAMAGED_FOLDER))
         self.filesystem.mv(self._place("tasks", file.name), target)
         file.unlink(missing_ok=True)
         return target

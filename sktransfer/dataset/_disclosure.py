@@ -2,9 +2,10 @@
 
 A sketch has about 160 numbers, and a profile about thirty meta-features and eighty scores. If the
 table itself has fewer numbers than that, they can be inverted: an attack that fits a table to the
-sketch found 10 of 10 rows of one column, and 25 of 40. So of small tables only sizes and class ratios are stored. The
-numbers of larger tables are rounded to about a tenth of their sampling error, because all further
-digits describe these very rows and not the distribution that they come from.
+sketch found 10 of 10 rows of one column, and 25 of 40. So of small tables only sizes and class
+ratios are stored. The numbers of larger tables are rounded to about a tenth of their sampling
+error, because all further digits describe these very rows and not the distribution that they come
+from.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from itertools import groupby
 from typing import Any
 
@@ -27,6 +28,7 @@ from sktransfer.model_selection._sklearn_compat import (
     wrap_fit,
 )
 from sktransfer.model_selection._stopping import limit_fit
+from sktransfer.utils._user_warnings import without_filters_of
 from sktransfer.utils._values import params_identity
 
 SYNC_SECONDS = 0.5  # between two writes to the disk: what a kill may cost of a grid of fast fits
@@ -112,7 +114,8 @@ class Evaluator:
 
     def _fit(self, groups: list[list[Fit]]) -> Rows:
         start = time.monotonic()
-        rows = self._parallel(fit for group in groups for fit in group) if groups else []
+        with without_filters_of("torch") if self._plan.n_workers > 1 else nullcontext():
+            rows = self._parallel(fit for group in groups for fit in group) if groups else []
         n = self._plan.n_splits
         if rows and len(rows) == len(groups) * n:  # otherwise scikit-learn raises an error
             for i, group in enumerate(groups):

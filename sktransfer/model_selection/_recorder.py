@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any
 
-from sktransfer.archive import Journal, library_versions
+from sktransfer.archive import Journal, OutOfReachError, library_versions
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
@@ -150,6 +150,8 @@ class Recorder:
         n_left = self._n_not_proposed_again()
         try:
             return self._finish(is_complete, is_interrupted, is_contained=not n_left)
+        except OutOfReachError:  # the journal stays in the local copy, and the user was warned
+            return None
         except Exception as error:
             warn_user(  # what is in the journal is not lost
                 f"The trials cannot be added to {self._archive!r}: {str(error).rstrip('.')}. "

@@ -13,12 +13,12 @@ import sys
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import Any, ClassVar, ParamSpec
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sktransfer.archive import Archive
+from sktransfer.archive import Archive, connect_once
 from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
 from sktransfer.model_selection._explain import explain_search
@@ -47,11 +47,16 @@ from sktransfer.model_selection._sklearn_compat import (
     split_arguments,
 )
 from sktransfer.model_selection._suggest import suggest_for
+from sktransfer.model_selection._tables import results_to_frame, results_to_study
 from sktransfer.optimizer import Suggestion
 from sktransfer.space import Estimator, Space, SpaceLike
 from sktransfer.space._membership import find_edges
 from sktransfer.surrogates import Surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
+
+if TYPE_CHECKING:
+    import optuna
+    import pandas
 
 P = ParamSpec("P")
 RESULTS = ("cv_results_", "best_index_", "best_score_", "best_params_")
@@ -157,7 +162,7 @@ class TransferSearchCV(BaseSearchCV):
     n_other_tasks_ : int
         Number of past searches of other estimators.
     surrogate_ : Surrogate or None
-        The fitted model; None if the whole grid was evaluated.
+        The fitted model; None if the whole grid was evaluated, and in a search that was pickled.
     embedding_ : ndarray of shape (q,) or None
         The learned embedding of (X, y), by which past searches are compared and scores are
         predicted; None if the surrogate does not use it, too little is known of the data, or they
@@ -280,7 +285,7 @@ class TransferSearchCV(BaseSearchCV):
         -------
         self : object
         """
-        with pause_autologging() as is_logged:
+        with pause_autologging() as is_logged, connect_once():
             self._fit(X, y, params)
         if is_logged:
             log_search(self)
@@ -290,7 +295,7 @@ class TransferSearchCV(BaseSearchCV):
         self._session = session = _Session(X, y, params)
         try:
             super().fit(X, y, **params)
-            self._set_attributes(session, is_complete=True)
+            self._set_fitted_attributes(session, is_complete=True)
             self._advise()
         except Exception:
             if session.results:
@@ -307,7 +312,7 @@ class TransferSearchCV(BaseSearchCV):
         finally:
             del self._session
 
-    def _set_attributes(self, session: _Session, is_complete: bool) -> None:
+    def _set_fitted_attributes(self, session: _Session, is_complete: bool) -> None:
         """Set what `TransferSearchCV` has besides scikit-learn's attributes."""
         plan, recorder, proposer = session.plan, session.recorder, session.proposer
         assert plan is not None and recorder is not None and proposer is not None
@@ -342,7 +347,7 @@ class TransferSearchCV(BaseSearchCV):
         results = self._format_results(params, plan.n_splits, evaluator.finished_rows(), columns)
         self._publish_results(results)
         self.n_splits_ = plan.n_splits
-        self._set_attributes(session, is_complete=False)
+        self._set_fitted_attributes(session, is_complete=False)
         error.add_note(format_interruption(n, plan.n_iter, self.task_id_ is not None))
 
     def _publish_results(self, results: dict[str, Any]) -> None:
@@ -412,12 +417,43 @@ class TransferSearchCV(BaseSearchCV):
         best_index = getattr(self, "best_index_", None)
         return explain_search(self.cv_results_, best_index, self.source_tasks_, self.n_other_tasks_)
 
+    def to_frame(self) -> pandas.DataFrame:
+        """Return the candidates as a table of pandas: parameters, scores, origin.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.svm import SVC
+        >>> from sktransfer import TransferSearchCV
+        >>> search = TransferSearchCV(SVC(), {"C": [0.1, 1, 10]}, archive=None)
+        >>> list(search.fit(*load_iris(return_X_y=True)).to_frame())[:4]
+        ['C', 'score', 'std_score', 'rank_score']
+        """
+        check_is_fitted(self)
+        return results_to_frame(self.cv_results_)
+
+    def to_optuna(self) -> optuna.Study:
+        """Return an Optuna study of the candidates, for Optuna's plots and its dashboard.
+
+        The metric that is optimized is to be maximized. Parameters that are estimators, tuples or
+        functions are texts there.
+        """
+        check_is_fitted(self)
+        metric = self.refit if isinstance(self.refit, str) else "score"
+        keys = [key for key in self.cv_results_ if key.startswith("mean_test_")]
+        scores = self.cv_results_.get(f"mean_test_{metric}", self.cv_results_[keys[0]])
+        return results_to_study(self.cv_results_, scores, self.space_)
+
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         if "_session" not in state:
-            return state
-        # Workers are sent the search with every fit. They need neither its data nor its results.
-        return {k: value for k, value in state.items() if k not in ("_session", *RESULTS)}
+            # Neither `predict` nor `suggest` needs the fitted model, and torch may be needed to
+            # load it.
+            return state | {"surrogate_": None} if "surrogate_" in state else state
+        # Workers are sent the search with every fit. They need neither its data nor its results
+        # nor its surrogate.
+        state = {k: value for k, value in state.items() if k not in ("_session", *RESULTS)}
+        return state | {"surrogate": "auto", "surrogate_": None}
 
     def _run_search(self, evaluate_candidates: Callable, *, callback_ctx: object = None) -> None:
         session = self._session

@@ -343,6 +343,10 @@ class Space:
             return np.empty(0), None
         return axis.encode(values), list(values)
 
+    def is_log_scale(self, name: str) -> bool:
+        """Whether the numbers of a parameter lie on a logarithmic scale."""
+        return getattr(self._axes[self.names.index(name)], "scale", None) == "log"
+
     def column_names(self) -> list[str | None]:
         """Declared name of each column; None for the branch."""
         return [None] * self._offset + self.names

@@ -4,15 +4,20 @@ import builtins
 import os
 import shutil
 import stat
+import time
 import uuid
 import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import loguniform
+from sklearn.datasets import load_iris
+from sklearn.svm import SVC
 
+from sktransfer import TransferSearchCV
 from sktransfer.archive import Archive, _remote, _storage
 from sktransfer.archive._plain_pickle import MAX_BYTES
-from sktransfer.archive._remote import RemoteStorage
+from sktransfer.archive._remote import RemoteStorage, _connection_options
 from sktransfer.dataset import profile
 from sktransfer.exceptions import ArchiveWarning
 
@@ -381,3 +386,66 @@ def test_address_without_fsspec_raises(monkeypatch):
 def test_unknown_protocol_raises():
     with pytest.raises(ValueError, match="nonsense"):
         Archive("nonsense://past")
+
+
+# -- searches --------------------------------------------------------------------------------------
+
+
+def search_on(address, **params):
+    space = {"C": loguniform(0.1, 10), "gamma": loguniform(0.01, 1)}
+    params = {"n_iter": 3, "cv": 2, "random_state": 0} | params
+    return TransferSearchCV(SVC(), space, archive=address, **params)
+
+
+def test_search_creates_no_bucket(s3):
+    with pytest.warns(ArchiveWarning, match="cannot be added to .*nobucket-xyz") as caught:
+        search_on("s3://nobucket-xyz/past").fit(*load_iris(return_X_y=True))
+    assert len(caught) == 1
+    names = [name.rstrip("/") for name in fsspec.filesystem("s3").ls("", refresh=True)]
+    assert "nobucket-xyz" not in names and "past" in names
+
+
+def test_search_tries_an_address_out_of_reach_once(monkeypatch, make_task):
+    address = f"memory://{uuid.uuid4().hex}"
+    calls = []
+
+    def lost(self):
+        calls.append(self.address)
+        raise ConnectionError("no route")
+
+    monkeypatch.setattr(RemoteStorage, "_sizes", lost)
+    with pytest.warns(ArchiveWarning) as caught:
+        search = search_on(address).fit(*load_iris(return_X_y=True))
+    assert len(caught) == len(calls) == 1
+    assert str(caught[0].message) == (
+        f"The archive {address} is out of reach (ConnectionError: no route). The local copy of it "
+        "is used."
+    )
+    assert caught[0].filename == __file__
+    assert search.task_id_ is None and search.best_score_ > 0.5
+    assert [len(task.trials) for task in Archive(address).journals.tasks()] == [3]
+    with pytest.warns(ArchiveWarning, match="out of reach"):  # the next search tries again
+        search_on(address).fit(*load_iris(return_X_y=True))
+    assert len(calls) == 2
+
+
+def test_s3_out_of_reach_takes_little_time(monkeypatch):
+    pytest.importorskip("s3fs")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # nothing listens there
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    fsspec.filesystem("s3").clear_instance_cache()
+    start = time.monotonic()
+    with pytest.warns(ArchiveWarning, match="s3://gone/past is out of reach") as caught:
+        search_on("s3://gone/past").fit(*load_iris(return_X_y=True))
+    assert len(caught) == 1
+    assert time.monotonic() - start < 20
+    fsspec.filesystem("s3").clear_instance_cache()
+
+
+def test_limits_of_the_user_are_respected(monkeypatch):
+    assert _connection_options("memory://a") == {}
+    assert _connection_options("s3://a/b")["config_kwargs"]["connect_timeout"] == 5
+    assert "config_kwargs" in _connection_options("simplecache::s3://a/b")["s3"]
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": {"connect_timeout": 60}})
+    assert _connection_options("s3://a/b") == {}
