@@ -40,6 +40,10 @@ ARROWS = {
         "optimizer surrogates encoders archive task space dataset utils",
         "numpy scipy sklearn joblib pandas",
     ),
+    "inspection": (
+        "model_selection optimizer surrogates encoders archive task space dataset utils",
+        "numpy scipy sklearn matplotlib",
+    ),
     "testing": (
         "model_selection optimizer surrogates encoders archive task space dataset utils",
         "numpy scipy sklearn",

@@ -211,6 +211,7 @@ class TransferSearchCV(BaseSearchCV):
             self.source_tasks_ = source_task_rows(proposer.selection, similarity, basis, origins)
             self.task_id_ = recorder.finish(is_complete=True)
             self._own_task = None if self.task_id_ else recorder.to_task(is_complete=True)
+            self._profile = recorder.profile  # for Displays
         except BaseException as error:
             # Whatever ended the search, evaluated candidates are kept.
             if session.recorder is not None:

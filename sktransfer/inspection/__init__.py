@@ -1,0 +1,8 @@
+"""Pictures of searches and archives, in the manner of scikit-learn's Displays.
+
+matplotlib is imported when something is plotted: ``pip install 'sktransfer[plot]'``.
+"""
+
+from sktransfer.inspection._search_history import SearchHistoryDisplay
+
+__all__ = ["SearchHistoryDisplay"]
