@@ -4,5 +4,6 @@ matplotlib is imported when something is plotted: ``pip install 'sktransfer[plot
 """
 
 from sktransfer.inspection._search_history import SearchHistoryDisplay
+from sktransfer.inspection._surface import SurfaceDisplay
 
-__all__ = ["SearchHistoryDisplay"]
+__all__ = ["SearchHistoryDisplay", "SurfaceDisplay"]
