@@ -3,7 +3,8 @@
 matplotlib is imported when something is plotted: ``pip install 'sktransfer[plot]'``.
 """
 
+from sktransfer.inspection._importance import ImportanceDisplay
 from sktransfer.inspection._search_history import SearchHistoryDisplay
 from sktransfer.inspection._surface import SurfaceDisplay
 
-__all__ = ["SearchHistoryDisplay", "SurfaceDisplay"]
+__all__ = ["ImportanceDisplay", "SearchHistoryDisplay", "SurfaceDisplay"]
