@@ -9,6 +9,7 @@ from sktransfer.inspection._parallel_coordinates import ParallelCoordinatesDispl
 from sktransfer.inspection._pareto import ParetoDisplay
 from sktransfer.inspection._search_history import SearchHistoryDisplay
 from sktransfer.inspection._surface import SurfaceDisplay
+from sktransfer.inspection._task_map import TaskMapDisplay
 from sktransfer.inspection._task_similarity import TaskSimilarityDisplay
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "ParetoDisplay",
     "SearchHistoryDisplay",
     "SurfaceDisplay",
+    "TaskMapDisplay",
     "TaskSimilarityDisplay",
 ]
