@@ -24,6 +24,7 @@ from sktransfer.model_selection._plan import SearchPlan, open_archive
 from sktransfer.model_selection._proposers import Proposer, make_proposer
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import Rows, source_task_rows
+from sktransfer.model_selection._search_html import search_html
 from sktransfer.model_selection._sklearn_compat import (
     BaseSearchCV,
     FixedFolds,
@@ -250,6 +251,16 @@ class TransferSearchCV(BaseSearchCV):
             random_state=self.random_state,
             extra_tasks=() if self._own_task is None else (self._own_task,),
         )
+
+    def _repr_html_inner(self) -> str:
+        return search_html(self) + super()._repr_html_inner()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """As scikit-learn, with a summary of a fitted search above the diagram."""
+        output = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in output:
+            output["text/html"] = search_html(self) + output["text/html"]
+        return output
 
     def __getstate__(self) -> dict[str, Any]:
         # Workers are sent the search with every fit. They need neither the session nor its data.

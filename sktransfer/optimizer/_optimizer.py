@@ -101,6 +101,14 @@ class TransferOptimizer:
         self._seed = _as_seed(random_state)
         self._forget_trials()
 
+    def __repr__(self) -> str:
+        scores = [trial.score for trial in self._trials if math.isfinite(trial.score)]
+        best = f", best {max(scores):.4g}" if scores else ""
+        return (
+            f"TransferOptimizer({self.space!r}, surrogate={self.surrogate!r}: "
+            f"{len(self.tasks)} past tasks, {len(self._trials)} trials{best})"
+        )
+
     def _forget_trials(self) -> None:
         self._n_asked = 0
         self._is_repeating = False  # whether a finite space was proposed as a whole

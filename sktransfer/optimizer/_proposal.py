@@ -46,6 +46,11 @@ class Suggestion:
         Ids of the past tasks it is based on and their similarity, most similar first.
     note : str
         What it is based on, in words.
+
+    Examples
+    --------
+    >>> Suggestion({"C": 1.0}, 0.9, 0.02, (("first", 0.8),), "from one similar past task")
+    Suggestion({'C': 1.0}, predicted 0.9 ± 0.02, from one similar past task)
     """
 
     params: dict[str, Any]
@@ -53,3 +58,9 @@ class Suggestion:
     std: float
     sources: tuple[tuple[str, float], ...]
     note: str
+
+    def __repr__(self) -> str:
+        predicted = (
+            f", predicted {self.mean:.4g} ± {self.std:.2g}" if self.mean == self.mean else ""
+        )
+        return f"Suggestion({self.params!r}{predicted}, {self.note})"
