@@ -1,4 +1,4 @@
-"""``python -m sktransfer archive ...``: maintain an archive from the command line.
+"""``python -m sktransfer archive ...`` and ``report``: maintain and show an archive.
 
 Exit codes:
 
@@ -108,9 +108,9 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     common.add_argument("--json", action="store_true", help="print the result as one line of JSON")
     parser = argparse.ArgumentParser(
-        prog="python -m sktransfer", description="Maintain an archive."
+        prog="python -m sktransfer", description="Maintain and show an archive."
     )
-    nouns = parser.add_subparsers(required=True, metavar="archive")
+    nouns = parser.add_subparsers(required=True, metavar="command")
     commands = nouns.add_parser("archive", help="the archive of past searches").add_subparsers(
         required=True, metavar="command"
     )
@@ -146,7 +146,15 @@ def _make_parser() -> argparse.ArgumentParser:
     )
     prune.add_argument("--max-records", type=int, metavar="N", help="keep the N newest in total")
     prune.add_argument("--dry-run", action="store_true", help="list the records, but keep them")
+    text = "write a page about the archive: table, map of data sets, what worked"
+    _add_report_options(nouns.add_parser("report", help=text, description=text, parents=[common]))
     return parser
+
+
+def _add_report_options(report: argparse.ArgumentParser) -> None:
+    report.set_defaults(run=_report)
+    report.add_argument("--out", default="report.html", metavar="FILE", help="the page to write")
+    report.add_argument("--title", metavar="TEXT", help="title of the page")
 
 
 # -- commands ---------------------------------------------------------------------------------
@@ -253,6 +261,16 @@ def _prune(archive: Archive, options: argparse.Namespace) -> Output:
     action = "would be removed" if options.dry_run else "removed"
     data = {"removed": removed, "dry_run": options.dry_run}
     return Output(data, [*removed, f"{len(removed)} {action}"])
+
+
+def _report(archive: Archive, options: argparse.Namespace) -> Output:
+    from sktransfer.inspection import archive_report
+
+    page = archive_report(archive, options.title)
+    with open(options.out, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(page)
+    data = {"file": options.out, "bytes": os.path.getsize(options.out)}
+    return Output(data, [f"The report is in {options.out}"])
 
 
 # -- formatting -------------------------------------------------------------------------------

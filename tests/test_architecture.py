@@ -48,7 +48,7 @@ ARROWS = {
         "model_selection optimizer surrogates encoders archive task space dataset utils",
         "numpy scipy sklearn",
     ),
-    "_cli": ("model_selection archive", ""),
+    "_cli": ("inspection model_selection archive", ""),
     "__init__": (EVERYTHING, ""),
     "__main__": ("_cli", ""),
 }

@@ -7,6 +7,7 @@ from sktransfer.inspection._calibration import CalibrationDisplay
 from sktransfer.inspection._importance import ImportanceDisplay
 from sktransfer.inspection._parallel_coordinates import ParallelCoordinatesDisplay
 from sktransfer.inspection._pareto import ParetoDisplay
+from sktransfer.inspection._report import archive_report
 from sktransfer.inspection._search_history import SearchHistoryDisplay
 from sktransfer.inspection._surface import SurfaceDisplay
 from sktransfer.inspection._task_map import TaskMapDisplay
@@ -21,4 +22,5 @@ __all__ = [
     "SurfaceDisplay",
     "TaskMapDisplay",
     "TaskSimilarityDisplay",
+    "archive_report",
 ]

@@ -63,14 +63,19 @@ class SvgChart:
         points: Iterable[tuple[float, float, str]],
         color: str,
         radius: float = 3.5,
+        link: str = "",
     ) -> None:
-        """Add circles: x, y and a text that is shown when the pointer is over them."""
+        """Add circles: x, y and a text that is shown when the pointer is over them.
+
+        With a link, they lead there.
+        """
         for x, y, text in points:
             cx, cy = self._place(x, y)
-            self._shapes.append(
-                f'<circle cx="{cx}" cy="{cy}" r="{radius}" fill="{escape(color)}" '
+            circle = (
+                f'<circle cx="{cx}" cy="{cy}" r="{radius:.1f}" fill="{escape(color)}" '
                 f'fill-opacity="0.85"><title>{escape(text)}</title></circle>'
             )
+            self._shapes.append(f'<a href="{escape(link)}">{circle}</a>' if link else circle)
 
     def add_steps(self, points: Sequence[tuple[float, float]]) -> None:
         """Add a line of horizontal steps through points, in the color of the text."""
@@ -103,7 +108,9 @@ class SvgChart:
         ]
         for value, text in x_ticks or _ticks(*self._x):
             x, _ = self._place(value, self._y[0])
-            parts.append(_text(x, bottom + 14, text, "middle"))
+            # A long text under the last tick would be cut off.
+            anchor = "end" if x > right - 20 and len(text) > 6 else "middle"
+            parts.append(_text(x + MARGIN_RIGHT * (anchor == "end"), bottom + 14, text, anchor))
         for value, text in _ticks(*self._y):
             _, y = self._place(self._x[0], value)
             parts.append(
