@@ -12,6 +12,7 @@ from sktransfer.inspection import archive_report
 
 HOSTILE = "<script>window.hacked = 1</script>\"'><img src=x onerror='window.hacked=1'>"
 N_TASKS = 500
+CHROMES = ("chromium", "chromium-browser", "google-chrome")
 
 
 BASE = profile(np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2)
@@ -110,18 +111,18 @@ def test_command_writes_the_page(archive, tmp_path, capsys):
 def browser():
     """Headless Chromium, driven by Selenium."""
     selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
-    programs = {name: shutil.which(name) for name in ("chromium", "chromedriver")}
-    if missing := [name for name, path in programs.items() if path is None]:
-        pytest.skip(f"{' and '.join(missing)} not installed (apt-get install chromium-driver)")
+    chrome = next(filter(None, map(shutil.which, CHROMES)), None)
+    driver = shutil.which("chromedriver")
+    if chrome is None or driver is None:
+        pytest.skip("Chromium is not installed (apt-get install chromium chromium-driver)")
     options = selenium.ChromeOptions()
-    options.binary_location = programs["chromium"]
+    options.binary_location = chrome
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1200,900"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = selenium.ChromeService(programs["chromedriver"])
-    driver = selenium.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
+    opened = selenium.Chrome(options=options, service=selenium.ChromeService(driver))
+    yield opened
+    opened.quit()
 
 
 class LargeArchive(Archive):
