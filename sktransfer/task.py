@@ -57,6 +57,11 @@ class Trial:
     status : {"ok", "failed"}
     metrics : dict
         Metric name -> mean score, for all recorded metrics except the one in `score`.
+
+    Examples
+    --------
+    >>> Trial.make({"C": 10.0}, 0.9, fit_time=0.02).status
+    'ok'
     """
 
     params: dict[str, Any]
