@@ -38,7 +38,7 @@ ARROWS = {
     "optimizer": ("surrogates encoders task space dataset utils", ARRAYS),
     "model_selection": (
         "optimizer surrogates encoders archive task space dataset utils",
-        "numpy scipy sklearn joblib pandas",
+        "numpy scipy sklearn joblib pandas rich tqdm",
     ),
     "inspection": (
         "model_selection optimizer surrogates encoders archive task space dataset utils",
@@ -53,7 +53,7 @@ ARROWS = {
     "__main__": ("_cli", ""),
 }
 # Never at module level, so that `import sktransfer` neither needs nor waits for them.
-LAZY = {"fsspec", "matplotlib", "pandas", "pytest"}
+LAZY = {"fsspec", "matplotlib", "pandas", "pytest", "rich", "tqdm"}
 PRIVATE_SKLEARN = "model_selection/_sklearn_compat.py"
 ALWAYS = {"__version__", "exceptions"}
 

@@ -17,6 +17,7 @@ from typing import Any
 
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
+from sktransfer.model_selection._progress import Progress
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import Candidate, Rows, rows_from_plain
 from sktransfer.model_selection._sklearn_compat import (
@@ -43,6 +44,8 @@ class Evaluator:
     plan : SearchPlan
     history : History
     recorder : Recorder
+    progress : Progress or None
+        Is told of each candidate.
 
     Attributes
     ----------
@@ -56,8 +59,10 @@ class Evaluator:
         plan: SearchPlan,
         history: History,
         recorder: Recorder,
+        progress: Progress | None = None,
     ):
         self._parallel, self._plan, self._recorder = parallel, plan, recorder
+        self._progress = progress
         self._known = {key: list(rows) for key, rows in history.known_rows.items()}
         self._errors = _FitErrors()
         self._metric: str | None = None
@@ -71,10 +76,15 @@ class Evaluator:
 
     @classmethod
     def install(
-        cls, evaluate_candidates: Callable, plan: SearchPlan, history: History, recorder: Recorder
+        cls,
+        evaluate_candidates: Callable,
+        plan: SearchPlan,
+        history: History,
+        recorder: Recorder,
+        progress: Progress | None = None,
     ) -> Evaluator:
         """Make `evaluate_candidates` call an evaluator in place of its `Parallel`."""
-        evaluator = cls(get_parallel(evaluate_candidates), plan, history, recorder)
+        evaluator = cls(get_parallel(evaluate_candidates), plan, history, recorder, progress)
         set_parallel(evaluate_candidates, evaluator)
         return evaluator
 
@@ -125,6 +135,8 @@ class Evaluator:
         self._metric = candidate.metric
         self.candidates.append(candidate)
         self._recorder.add(candidate)
+        if self._progress is not None:
+            self._progress.add(candidate)
 
     def warn_or_raise_fit_failures(self) -> None:
         """Warn of all fits that failed, or raise if every fit did, in scikit-learn's words."""

@@ -21,6 +21,7 @@ from sktransfer.dataset import MatrixLike, TargetLike
 from sktransfer.model_selection._evaluator import Evaluator
 from sktransfer.model_selection._history import find_history
 from sktransfer.model_selection._plan import SearchPlan, open_archive
+from sktransfer.model_selection._progress import Progress
 from sktransfer.model_selection._proposers import Proposer, make_proposer
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import Rows, source_task_rows
@@ -34,6 +35,7 @@ from sktransfer.model_selection._sklearn_compat import (
     checked_cv,
     fit_context,
     split_arguments,
+    without_batch_messages,
 )
 from sktransfer.model_selection._suggest import suggest_for
 from sktransfer.optimizer import Suggestion
@@ -62,8 +64,10 @@ class TransferSearchCV(BaseSearchCV):
         Number of configurations to evaluate.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
         As in GridSearchCV. With several metrics, the one named by `refit` is optimized, or the
-        first if `refit` is a callable or False. The folds are drawn once per `fit`. `verbose` also
-        prints which past searches are used.
+        first if `refit` is a callable or False. The folds are drawn once per `fit`. With
+        ``verbose=1``, one live line (of tqdm or rich, if installed; otherwise plain lines) shows
+        the score of the last candidate, the best so far and where it came from, the time left and
+        the past searches that are used.
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past searches are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
@@ -220,6 +224,8 @@ class TransferSearchCV(BaseSearchCV):
                 session.recorder.finish(is_complete=False, is_interrupted=is_interrupted)
             raise
         finally:
+            if session.progress is not None:
+                session.progress.close()
             del self._session
         return self
 
@@ -277,11 +283,14 @@ class TransferSearchCV(BaseSearchCV):
         history = find_history(plan, session.X, session.y, session.params, folds)
         session.proposer = proposer = make_proposer(plan, history)
         session.recorder = recorder = Recorder(plan, history)
-        evaluator = Evaluator.install(evaluate_candidates, plan, history, recorder)
+        session.progress = progress = Progress(self.verbose, plan.n_iter)
+        evaluator = Evaluator.install(evaluate_candidates, plan, history, recorder, progress)
         levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch)
         while batch := proposer.next_batch():
             keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
-            evaluate_candidates(batch.params, cv=cv, more_results=batch.columns, **keywords)
+            progress.begin_batch(batch.columns["origin"], proposer.selection)
+            with without_batch_messages(self, proposer.is_one_batch):
+                evaluate_candidates(batch.params, cv=cv, more_results=batch.columns, **keywords)
             proposer.tell(evaluator.candidates)
             if levels.end_batch():
                 break
@@ -321,6 +330,7 @@ class _Session:
         self.plan: SearchPlan | None = None
         self.proposer: Proposer | None = None
         self.recorder: Recorder | None = None
+        self.progress: Progress | None = None
         self.format_warnings: list[warnings.WarningMessage] = []
 
     def show_warnings(self) -> None:

@@ -5,9 +5,10 @@ scikit-learn 1.6 to 1.9 are supported. Differences between these versions are ha
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CellType, FrameType
 from typing import Any
 
@@ -31,6 +32,7 @@ __all__ = [
     "set_parallel",
     "split_arguments",
     "warn_or_raise_fit_failures",
+    "without_batch_messages",
 ]
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
@@ -71,6 +73,21 @@ def set_parallel(evaluate_candidates: Callable, parallel: Callable) -> None:
 def _parallel_cell(evaluate_candidates: Callable) -> CellType:
     names = evaluate_candidates.__code__.co_freevars
     return dict(zip(names, evaluate_candidates.__closure__ or (), strict=True))["parallel"]
+
+
+@contextlib.contextmanager
+def without_batch_messages(search: BaseSearchCV, is_one_batch: bool) -> Iterator[None]:
+    """Keep `evaluate_candidates` from printing a line for each call, unless there is only one.
+
+    It prints if ``verbose`` is positive, and reads it for nothing else.
+    """
+    verbose = search.verbose
+    if not is_one_batch:
+        search.verbose = 0
+    try:
+        yield
+    finally:
+        search.verbose = verbose
 
 
 def warn_or_raise_fit_failures(fit_errors: Sequence[str | None], error_score: float | str) -> None:
