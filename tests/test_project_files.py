@@ -48,7 +48,7 @@ def test_constraints_pin_what_the_tests_need(name):
     pinned = pins(name)
     wanted = needed[""] | needed["test"] | needed["remote"] | needed["plot"]
     if name == "constraints.txt":
-        wanted |= needed["dev"] | needed["bench"]
+        wanted |= needed["dev"] | needed["bench"] | needed["docs"]
     assert {package for package in wanted if package not in pinned} == set()
 
 
