@@ -48,6 +48,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
+    "capture_repr": ("_repr_html_",),
     "min_reported_time": 1,
     "abort_on_example_error": True,
 }

@@ -47,3 +47,19 @@ def test_links_to_other_pages_resolve(path):
     assert [link for link in links if not (path.parent / link).exists()] == []
     known = {os.path.splitext(each.name)[0] for each in DOCS.glob("*.md")} | {"gallery/index"}
     assert set(documents) <= known
+
+
+GALLERY = sorted((DOCS.parent / "examples" / "gallery").glob("plot_*.py"))
+
+
+@pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.name)
+def test_example_has_a_title_and_a_picture(path):
+    code = path.read_text(encoding="utf-8")
+    compile(code, path.name, "exec")
+    _, title, line, *_ = code.splitlines()
+    assert line == "=" * len(title)
+    assert "Display.from_" in code or "plt.subplots" in code
+
+
+def test_gallery_has_twelve_examples():
+    assert len(GALLERY) >= 12

@@ -131,7 +131,7 @@ class CalibrationDisplay:
             for k, share in NORMAL_SHARES.items()
         ]
         n_outside = int(((observed < ends[0]) | (mean < ends[0])).sum())
-        outside = f"\n{n_outside} trials below the range" if n_outside else ""
+        outside = f"\n{n_outside} of the trials below the range" if n_outside else ""
         self.ax_.set(xlim=ends, ylim=ends, xlabel=f"Predicted: {label.lower()}{outside}")
         self.ax_.set(ylabel=f"Observed: {label.lower()}")
         self.ax_.set_title(f"{self.n_predicted} predictions, {shares[0]},\n{shares[1]}", fontsize=9)

@@ -123,7 +123,7 @@ def format_value(value: object) -> str:
     ['0.001', '1e-5', '1000', '1e5', '3', 'None', 'rbf']
     """
     if isinstance(value, float):
-        if 1000 <= abs(value) < 1e5:
+        if 1000 <= abs(value) < 1e4:
             return f"{value:.0f}"
         text = f"{value:.3g}"
         if "e" in text:

@@ -14,6 +14,7 @@ from sktransfer.inspection._search_results import metric_label, read_results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+MAX_LINES = 4  # parameters of a configuration that are written
 MIN_TIME = 1e-6  # seconds; a shorter time has no place on a log scale
 
 
@@ -122,9 +123,10 @@ class ParetoDisplay:
         if times[ok].max() > 10 * times[ok].min():
             self.ax_.set_xscale("log")
         span = high - low
-        self.ax_.set_ylim(low - 0.06 * span, high + 0.06 * span)
+        room = 0.06 if self.params is None else 0.4  # for the names of configurations
+        self.ax_.set_ylim(low - room * span, high + 0.06 * span)
         n_below = int((np.isfinite(self.scores) & (self.scores < low)).sum())
-        below = f"; {n_below} trials are below the range" if n_below else ""
+        below = f"; {n_below} of the trials below the range" if n_below else ""
         self.ax_.set(xlabel=f"Mean time of one fit ({unit}){below}")
         self.ax_.set(ylabel=metric_label(self.metric))
         self._annotate(order, times)
@@ -132,22 +134,23 @@ class ParetoDisplay:
         return self
 
     def _annotate(self, order: np.ndarray, times: np.ndarray) -> None:
-        """Name the configurations at both ends of the front."""
+        """Name the configurations at both ends of the front, below all trials."""
         if self.params is None:
             return
-        for number in dict.fromkeys([int(order[0]), int(order[-1])]):
+        ends = {int(order[0]): ("fastest shown", 0.02), int(order[-1]): ("best", 0.98)}
+        for number, (title, x) in ends.items():
             params = self.params[number]
-            names = short_names(list(params))
-            pairs = zip(names, params.values(), strict=True)
-            text = "\n".join(f"{name} = {format_value(value)}" for name, value in [*pairs][:4])
+            pairs = zip(short_names(list(params)), params.values(), strict=True)
+            lines = [f"{name} = {format_value(value)}" for name, value in pairs]
             self.ax_.annotate(
-                text,
+                "\n".join([f"{title}:", *lines[:MAX_LINES]]),
                 (times[number], self.scores[number]),
-                xytext=(8, -8),
-                textcoords="offset points",
-                va="top",
+                xytext=(x, 0.03),
+                textcoords="axes fraction",
+                ha="left" if x < 0.5 else "right",
+                va="bottom",
                 fontsize="x-small",
-                bbox={"facecolor": "white", "alpha": 0.8, "linewidth": 0, "pad": 1},
+                arrowprops={"arrowstyle": "-", "color": ORANGE, "lw": 0.7},
             )
 
 
