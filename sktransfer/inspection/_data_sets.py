@@ -47,14 +47,16 @@ def find_data_sets(tasks: Iterable[Task], group_of: Callable[[Task], str]) -> li
     group_of : callable
         The group of a task. Tasks of different groups are never one data set.
     """
-    found: dict[tuple, DataSet] = {}
+    found: dict[tuple[object, ...], DataSet] = {}
     for task in load_tasks(tasks):
         try:
             profile = DatasetProfile.from_dict(task.profile or {})
         except (TypeError, ValueError):  # none, or one that was edited by hand
             continue
         group, rows = group_of(task), profile.fingerprint.tobytes()
-        key = (group, profile.kind, profile.n_rows, rows) if rows else (group, task.id)
+        key: tuple[object, ...] = (group, task.id)
+        if rows:
+            key = (group, profile.kind, profile.n_rows, rows)
         found.setdefault(key, DataSet(profile, group)).tasks.append(task)
     return list(found.values())
 

@@ -254,4 +254,4 @@ def _mean(table: np.ndarray) -> np.ndarray:
     """Mean over the tasks in which a parameter was varied; NaN if there is none."""
     known = np.isfinite(table)
     with np.errstate(invalid="ignore"):
-        return np.where(known, table, 0).sum(axis=0) / known.sum(axis=0)
+        return np.asarray(np.where(known, table, 0).sum(axis=0) / known.sum(axis=0))

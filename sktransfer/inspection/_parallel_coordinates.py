@@ -192,7 +192,7 @@ def _coordinate(
     active = set(space.active(int(space.branch_of(code[None])[0])).tolist())
     for number, axis in enumerate(axes):
         if axis.column in active:
-            return (number + np.clip(code[axis.column], 0, 1)) / len(axes)
+            return (number + min(max(float(code[axis.column]), 0.0), 1.0)) / len(axes)
     return np.nan
 
 

@@ -40,7 +40,7 @@ class ScoreModel:
 
     def best_code(self) -> np.ndarray:
         """Code of the best trial; (d,)."""
-        return self.target.theta[int(np.nanargmax(self.target.z))]
+        return np.asarray(self.target.theta[int(np.nanargmax(self.target.z))])
 
     @classmethod
     def from_search(cls, search: Any) -> ScoreModel:

@@ -79,7 +79,8 @@ def read_space(search: Any) -> Space:
     """The space of a fitted search, be it one of this package or of scikit-learn."""
     check_is_fitted(search)
     if hasattr(search, "space_"):
-        return search.space_
+        space: Space = search.space_
+        return space
     for name in ("param_grid", "param_distributions"):
         if hasattr(search, name):
             return Space.parse(getattr(search, name), search.estimator)

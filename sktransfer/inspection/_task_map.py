@@ -251,7 +251,7 @@ class TaskMapDisplay:
 
     def _areas(self) -> np.ndarray:
         """Areas of the marks: larger for data sets of more rows, on a log scale."""
-        return 20 + 28 * np.clip(np.log10(np.maximum(self.n_rows, 10)) - 1, 0, 5)
+        return np.asarray(20 + 28 * np.clip(np.log10(np.maximum(self.n_rows, 10)) - 1, 0, 5))
 
     def _write_names(self) -> None:
         """Write the names of the data sets, except where they would overlap another."""

@@ -167,7 +167,8 @@ def source_rows(search: Any) -> list[dict[str, Any]]:
         raise ValueError(
             "The search was fitted with archive=None, so that there are no past tasks to show."
         )
-    return search.source_tasks_
+    rows: list[dict[str, Any]] = search.source_tasks_
+    return rows
 
 
 def task_name(row: Mapping[str, Any]) -> str:
