@@ -285,7 +285,8 @@ class TransferSearchCV(BaseSearchCV):
         session.recorder = recorder = Recorder(plan, history)
         session.progress = progress = Progress(self.verbose, plan.n_iter)
         evaluator = Evaluator.install(evaluate_candidates, plan, history, recorder, progress)
-        levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch)
+        name = "candidate" if proposer.n_batches == plan.n_iter else "batch"
+        levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch, name)
         while batch := proposer.next_batch():
             keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
             progress.begin_batch(batch.columns["origin"], proposer.selection)

@@ -147,10 +147,20 @@ class SearchLevels:
     context : CallbackContext or None
     n_batches : int
     is_one_batch : bool
+    batch_name : str
+        What a progress bar calls a batch.
     """
 
-    def __init__(self, search: BaseSearchCV, context: Any, n_batches: int, is_one_batch: bool):
+    def __init__(
+        self,
+        search: BaseSearchCV,
+        context: Any,
+        n_batches: int,
+        is_one_batch: bool,
+        batch_name: str = "batch",
+    ):
         self._search, self._context, self._is_one_batch = search, context, is_one_batch
+        self._batch_name = batch_name
         self._batch: Any = None
         if context is not None and not is_one_batch:
             self._context = self._begin("search", n_batches, sequential=True)
@@ -165,7 +175,7 @@ class SearchLevels:
         """Open the level of a batch; returns keywords for `evaluate_candidates`."""
         if self._context is None:
             return {}
-        name = "search" if self._is_one_batch else "batch"
+        name = "search" if self._is_one_batch else self._batch_name
         self._batch = self._begin(name, n_fits, sequential=False)
         return {"callback_ctx": self._batch}
 
