@@ -20,6 +20,7 @@ from sktransfer.inspection._axes_setup import (
     write_sentence,
 )
 from sktransfer.inspection._data_sets import (
+    HANDCRAFTED,
     DataSet,
     ProfileEncoder,
     choose_encoder,
@@ -187,6 +188,7 @@ class TaskMapDisplay:
         name = type(encoder).__name__
         if encoder is None:
             encoder, name = choose_encoder(known, is_learned=target is not None)
+            target = None if name == HANDCRAFTED else target
         if target is None and current is not None:
             target = encoder.transform([current])[0]
         vectors = encoder.transform(profiles) if profiles else np.zeros((0, np.size(target)))

@@ -72,6 +72,15 @@ def test_learned_embedding_of_the_search_is_used(search, monkeypatch):
     assert display.encoder_name == "learned embedding"
 
 
+def test_embedding_without_its_encoder_is_not_used(search, monkeypatch):
+    monkeypatch.setattr(encoders, "PretrainedEncoder", None, raising=False)
+    fitted = copy.copy(search)
+    fitted.embedding_ = np.zeros(1)
+    display = TaskMapDisplay.from_estimator(fitted)
+    assert display.encoder_name == "handcrafted meta-features"
+    assert len(display.target) == display.vectors.shape[1] > 1
+
+
 def test_searches_on_the_same_data_are_one_mark(tmp_path):
     display = TaskMapDisplay.from_archive(make_archive(tmp_path, 3, n_searches=2))
     assert len(display.positions) == 3
