@@ -25,15 +25,12 @@ def test_code_of_a_page_runs(name, tmp_path, monkeypatch):
     namespace = {}
     for block in blocks:
         exec(compile(block, f"{name}.md", "exec"), namespace)
+    pictures = re.findall(r"savefig\(\"(.*?)\"\)", "".join(blocks))
+    assert all((tmp_path / picture).stat().st_size > 1000 for picture in pictures)
+    assert pictures or name not in {"getting_started", "inspection"}
     import matplotlib.pyplot as plt
 
     plt.close("all")
-
-
-def test_getting_started_leaves_pictures(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    page = (DOCS / "getting_started.md").read_text(encoding="utf-8")
-    assert {"history.png", "importance.png"} == set(re.findall(r"savefig\(\"(.*?)\"\)", page))
 
 
 WRITTEN = [path for path in sorted(DOCS.rglob("*.md")) if "_build" not in path.parts]
