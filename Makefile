@@ -3,6 +3,7 @@
 
 VENV    ?= .venv
 OLDEST  ?= .venv-oldest
+DIST    ?= .venv-dist
 PYTHON  ?= python3
 WORKERS ?= 2
 ARGS    ?=
@@ -16,12 +17,12 @@ CONFIG  := setup.cfg pyproject.toml
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-oldest coverage lint bench-plain bench-transfer bench-archive bench-peers \
+.PHONY: help demo test test-oldest coverage lint docs examples dist bench-plain bench-transfer bench-archive bench-peers \
         bench-speed starter papers clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
-	@echo "Variables: VENV=$(VENV) OLDEST=$(OLDEST) PYTHON=$(PYTHON) WORKERS=$(WORKERS) ARGS=(for pytest)"
+	@echo "Variables: VENV=$(VENV) OLDEST=$(OLDEST) DIST=$(DIST) PYTHON=$(PYTHON) WORKERS=$(WORKERS) ARGS=(for pytest)"
 
 demo: $(VENV)/.installed  ## run the quick start
 	$(VENV)/bin/python examples/quickstart.py
@@ -39,6 +40,24 @@ lint: $(VENV)/.installed-dev  ## run ruff and mypy
 	$(VENV)/bin/python -m ruff check .
 	$(VENV)/bin/python -m ruff format --check .
 	$(VENV)/bin/python -m mypy
+
+docs: $(VENV)/.installed-docs  ## build the documentation site in docs/_build/html, warnings are errors
+	$(THREADS) $(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+
+examples: $(VENV)/.installed-docs  ## run all examples of the gallery
+	for example in examples/gallery/plot_*.py; do \
+	    echo "$$example"; \
+	    SKTRANSFER_ARCHIVE=$$(mktemp -d) MPLBACKEND=Agg $(THREADS) $(VENV)/bin/python $$example || exit 1; \
+	done
+
+dist: $(VENV)/.installed-dev  ## build sdist and wheel, install the wheel in a new environment and use it
+	rm -rf build dist $(DIST)
+	$(VENV)/bin/python -m build --outdir dist .
+	$(VENV)/bin/python -m zipfile --list dist/*.whl
+	$(PYTHON) -m venv $(DIST)
+	$(DIST)/bin/python $(PIP) -c constraints.txt "$$(ls dist/*.whl)[plot]"
+	cd dist && SKTRANSFER_ARCHIVE=$(abspath $(DIST))/archive MPLBACKEND=Agg $(abspath $(DIST))/bin/python ../examples/check_install.py
+	$(DIST)/bin/sktransfer report --archive $(DIST)/archive --out $(DIST)/report.html
 
 bench-plain: $(VENV)/.installed-bench  ## compare the optimizer without an archive to others
 	$(VENV)/bin/python -m benchmarks.plain_bo
@@ -66,7 +85,7 @@ starter: $(VENV)/.installed-bench  ## build the starter archive: evaluate missin
 	$(VENV)/bin/python -m benchmarks.build_starter --pack
 
 clean:  ## remove environments, caches and builds
-	rm -rf .venv .venv-oldest build dist sktransfer.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf .venv .venv-oldest .venv-dist build dist docs/_build docs/generated docs/gallery sktransfer.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp is touched only after a successful install, and is out of date if the configuration is newer.

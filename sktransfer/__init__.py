@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from sktransfer.optimizer import Suggestion, TransferOptimizer
     from sktransfer.space import Space
     from sktransfer.task import Task, Trial
+    from sktransfer.utils._versions import show_versions
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "TransferSearchCV",
     "Trial",
     "profile",
+    "show_versions",
     "suggest",
     "suggest_space",
 ]
@@ -34,6 +36,7 @@ _FOLDERS = {
     "optimizer": ["Suggestion", "TransferOptimizer"],
     "space": ["Space"],
     "task": ["Task", "Trial"],
+    "utils._versions": ["show_versions"],
 }
 _FOLDER_OF = {name: folder for folder, names in _FOLDERS.items() for name in names}
 

@@ -1,4 +1,4 @@
-"""``sktransfer archive ...``: maintain an archive from the command line.
+"""``sktransfer archive ...``, ``report`` and ``train``: maintain, show and learn from an archive.
 
 Exit codes:
 
@@ -110,9 +110,9 @@ def _make_parser() -> argparse.ArgumentParser:
         help="directory or URL of the archive; default: the user's own archive",
     )
     common.add_argument("--json", action="store_true", help="print the result as one line of JSON")
-    parser = argparse.ArgumentParser(prog="sktransfer", description="Maintain an archive.")
+    parser = argparse.ArgumentParser(prog="sktransfer", description="Maintain and show an archive.")
     parser.add_argument("--version", action="version", version=f"sktransfer {__version__}")
-    nouns = parser.add_subparsers(required=True, metavar="{archive,train}")
+    nouns = parser.add_subparsers(required=True, metavar="command")
     commands = nouns.add_parser("archive", help="the archive of past searches").add_subparsers(
         required=True, metavar="command"
     )
@@ -130,6 +130,8 @@ def _make_parser() -> argparse.ArgumentParser:
     train = nouns.add_parser("train", help=help, description=help, parents=[common])
     train.set_defaults(run=_train)
     train.add_argument("--estimator", metavar="CLASS", help="only searches of this class, as SVC")
+    text = "write a page about the archive: table, map of data sets, what worked"
+    _add_report_options(nouns.add_parser("report", help=text, description=text, parents=[common]))
     return parser
 
 
@@ -176,6 +178,12 @@ def _add_archive_commands(add: Callable[..., argparse.ArgumentParser]) -> None:
     prune.add_argument("--max-records", type=int, metavar="N", help="keep the N newest in total")
     prune.add_argument("--origin", metavar="NAME", help="remove the records imported from there")
     prune.add_argument("--dry-run", action="store_true", help="list the records, but keep them")
+
+
+def _add_report_options(report: argparse.ArgumentParser) -> None:
+    report.set_defaults(run=_report)
+    report.add_argument("--out", default="report.html", metavar="FILE", help="the page to write")
+    report.add_argument("--title", metavar="TEXT", help="title of the page")
 
 
 # -- commands ---------------------------------------------------------------------------------
@@ -336,6 +344,16 @@ def _train(archive: Archive, options: argparse.Namespace) -> Output:
     reports = continue_training(archive, options.estimator, show)
     exit_code = EXIT_SUCCESS if reports else EXIT_PROBLEMS
     return Output(report_to_json(reports), format_report(reports), exit_code)
+
+
+def _report(archive: Archive, options: argparse.Namespace) -> Output:
+    from sktransfer.inspection import archive_report
+
+    page = archive_report(archive, options.title)
+    with open(options.out, "w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(page)
+    data = {"file": options.out, "bytes": os.path.getsize(options.out)}
+    return Output(data, [f"The report is in {options.out}"])
 
 
 # -- formatting -------------------------------------------------------------------------------

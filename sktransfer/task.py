@@ -57,6 +57,11 @@ class Trial:
     status : {"ok", "failed"}
     metrics : dict
         Metric name -> mean score, for all recorded metrics except the one in `score`.
+
+    Examples
+    --------
+    >>> Trial.make({"C": 10.0}, 0.9, fit_time=0.02).status
+    'ok'
     """
 
     params: dict[str, Any]
@@ -126,6 +131,8 @@ class Task:
     >>> task = Task.from_trials({"C": [0.1, 1, 10]}, [({"C": 1}, 0.9), ({"C": 10}, 0.8)])
     >>> task.best.params
     {'C': 1}
+    >>> Task.from_trials({"C": [0.1, 1, 10]}, [({"C": 1}, 0.9)], id="first")
+    Task('first', unknown estimator, 1 trial, best score 0.9)
     """
 
     trials: tuple[Trial, ...]
@@ -147,6 +154,17 @@ class Task:
             object.__setattr__(self, "created", created)
         if not self.id:
             object.__setattr__(self, "id", id)
+
+    def __repr__(self) -> str:
+        predictors = ", ".join(self.space.get("predictors") or ()) or "unknown estimator"
+        parts = [repr(self.id), predictors, f"{self.n_trials} trial" + "s" * (self.n_trials != 1)]
+        # The trials of an archive are not read from disk for this.
+        best = self.best if "trials" in self.__dict__ else None
+        if best is not None:
+            parts.append(f"best {self.metrics[0]} {best.score:.4g}")
+        if not self.complete:
+            parts.append("incomplete")
+        return f"Task({', '.join(parts)})"
 
     @classmethod
     def from_trials(

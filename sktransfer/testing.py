@@ -1,6 +1,6 @@
 """Conformance checks for surrogates, encoders and archives from outside of this package.
 
-Each check takes the object and raises an AssertionError that says what is wrong. With pytest:
+Each check takes the object and raises an AssertionError that says what is wrong. With pytest::
 
     import pytest
     from sktransfer.testing import SURROGATE_CHECKS

@@ -39,18 +39,22 @@ ARROWS = {
     "optimizer": ("surrogates encoders pretrained task space dataset utils", ARRAYS),
     "model_selection": (
         "optimizer surrogates encoders pretrained archive task space dataset utils",
-        "numpy scipy sklearn joblib pandas optuna",
+        "numpy scipy sklearn joblib pandas optuna rich tqdm",
+    ),
+    "inspection": (
+        "model_selection optimizer surrogates encoders archive task space dataset utils",
+        "numpy scipy sklearn matplotlib",
     ),
     "testing": (
         "model_selection optimizer surrogates encoders archive task space dataset utils",
         "numpy scipy sklearn",
     ),
-    "_cli": ("model_selection archive", ""),
+    "_cli": ("inspection model_selection archive", ""),
     "__init__": (EVERYTHING, ""),
     "__main__": ("_cli", ""),
 }
 # Never at module level, so that `import sktransfer` neither needs nor waits for them.
-LAZY = {"fsspec", "matplotlib", "optuna", "pandas", "pytest"}
+LAZY = {"fsspec", "matplotlib", "optuna", "pandas", "pytest", "rich", "tqdm"}
 PRIVATE_SKLEARN = "model_selection/_sklearn_compat.py"
 ALWAYS = {"__version__", "exceptions"}
 

@@ -20,6 +20,7 @@ PUBLIC_NAMES = [
     "TransferSearchCV",
     "Trial",
     "profile",
+    "show_versions",
     "suggest",
     "suggest_space",
 ]

@@ -18,6 +18,7 @@ from typing import Any
 
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
+from sktransfer.model_selection._progress import Progress
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import Candidate, Rows, rows_from_plain
 from sktransfer.model_selection._sklearn_compat import (
@@ -46,6 +47,8 @@ class Evaluator:
     plan : SearchPlan
     history : History
     recorder : Recorder
+    progress : Progress or None
+        Is told of each candidate.
 
     Attributes
     ----------
@@ -61,8 +64,10 @@ class Evaluator:
         plan: SearchPlan,
         history: History,
         recorder: Recorder,
+        progress: Progress | None = None,
     ):
         self._parallel, self._plan, self._recorder = parallel, plan, recorder
+        self._progress = progress
         self._known = {key: list(rows) for key, rows in history.known_rows.items()}
         self._errors = _FitErrors()
         self._metric: str | None = None
@@ -77,10 +82,15 @@ class Evaluator:
 
     @classmethod
     def install(
-        cls, evaluate_candidates: Callable, plan: SearchPlan, history: History, recorder: Recorder
+        cls,
+        evaluate_candidates: Callable,
+        plan: SearchPlan,
+        history: History,
+        recorder: Recorder,
+        progress: Progress | None = None,
     ) -> Evaluator:
         """Make `evaluate_candidates` call an evaluator in place of its `Parallel`."""
-        evaluator = cls(get_parallel(evaluate_candidates), plan, history, recorder)
+        evaluator = cls(get_parallel(evaluate_candidates), plan, history, recorder, progress)
         set_parallel(evaluate_candidates, evaluator)
         return evaluator
 
@@ -135,6 +145,8 @@ class Evaluator:
         self.candidates.append(candidate)
         self.finished.append(candidate)
         self._recorder.add(candidate)
+        if self._progress is not None:
+            self._progress.add(candidate)
 
     def finished_rows(self) -> Rows:
         """The rows of all finished candidates, also of a batch that was interrupted."""

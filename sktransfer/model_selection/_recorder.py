@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sktransfer.archive import Journal, OutOfReachError, library_versions
+from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
@@ -93,16 +94,21 @@ class Recorder:
         """The record of the trials so far."""
         return self._task(self.trials, is_complete, *self.trials)
 
+    @property
+    def profile(self) -> DatasetProfile:
+        """The profile as it is stored: without a sample, unless the archive keeps samples."""
+        keeps_sample = self._archive is not None and self._archive.keep == "sample"
+        data = self._history.profile
+        return data if keeps_sample else replace(data, sample=None)
+
     def _task(self, trials: list[Trial], is_complete: bool, *named_by: Trial) -> Task:
         """A record of some trials. The names of metrics are those of the trials `named_by`."""
         others = dict.fromkeys(metric for trial in named_by for metric in trial.metrics)
-        data, archive = self._history.profile, self._archive
-        if archive is None or archive.keep != "sample":
-            data = replace(data, sample=None)
+        archive = self._archive
         return Task.from_trials(
             self._space,
             trials,
-            data,
+            self.profile,
             metrics=(self.metric, *others),
             versions=library_versions(),
             complete=is_complete,

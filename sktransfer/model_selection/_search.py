@@ -26,6 +26,7 @@ from sktransfer.model_selection._history import find_history, format_resumption
 from sktransfer.model_selection._initial import Initial
 from sktransfer.model_selection._mlflow import log_search, pause_autologging
 from sktransfer.model_selection._plan import DEFAULT_N_ITER, SearchPlan, open_archive
+from sktransfer.model_selection._progress import Progress
 from sktransfer.model_selection._proposers import Proposer, make_proposer
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import (
@@ -36,6 +37,7 @@ from sktransfer.model_selection._results import (
     source_task_rows,
 )
 from sktransfer.model_selection._reuse import format_reuse
+from sktransfer.model_selection._search_html import search_html
 from sktransfer.model_selection._sklearn_compat import (
     BaseSearchCV,
     FixedFolds,
@@ -45,6 +47,7 @@ from sktransfer.model_selection._sklearn_compat import (
     checked_cv,
     fit_context,
     split_arguments,
+    without_batch_messages,
 )
 from sktransfer.model_selection._suggest import suggest_for
 from sktransfer.model_selection._tables import results_to_frame, results_to_study
@@ -99,8 +102,10 @@ class TransferSearchCV(BaseSearchCV):
         Number of configurations to evaluate.
     scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
         As in GridSearchCV. With several metrics, the one named by `refit` is optimized, or the
-        first if `refit` is a callable or False. The folds are drawn once per `fit`. `verbose` also
-        prints which past searches are used.
+        first if `refit` is a callable or False. The folds are drawn once per `fit`. With
+        ``verbose=1``, one live line (of tqdm or rich, if installed; otherwise plain lines) shows
+        the score of the last candidate, the best so far and where it came from, the time left and
+        the past searches that are used.
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past searches are read from and this one is added to. "auto" is the user's own archive
         (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
@@ -310,6 +315,8 @@ class TransferSearchCV(BaseSearchCV):
                 session.recorder.finish(is_complete=False, is_interrupted=True)
             raise
         finally:
+            if session.progress is not None:
+                session.progress.close()
             del self._session
 
     def _set_fitted_attributes(self, session: _Session, is_complete: bool) -> None:
@@ -323,6 +330,7 @@ class TransferSearchCV(BaseSearchCV):
         self.n_other_tasks_ = count_other_tasks(selection)
         self.task_id_ = recorder.finish(is_complete=is_complete, is_interrupted=not is_complete)
         self._own_task = None if self.task_id_ else recorder.to_task(is_complete=is_complete)
+        self._profile = recorder.profile  # for Displays
 
     def _advise(self) -> None:
         """Print whether the best setting is at an edge of the space."""
@@ -444,6 +452,16 @@ class TransferSearchCV(BaseSearchCV):
         scores = self.cv_results_.get(f"mean_test_{metric}", self.cv_results_[keys[0]])
         return results_to_study(self.cv_results_, scores, self.space_)
 
+    def _repr_html_inner(self) -> str:
+        return search_html(self) + super()._repr_html_inner()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        """As scikit-learn, with a summary of a fitted search above the diagram."""
+        output = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in output:
+            output["text/html"] = search_html(self) + output["text/html"]
+        return output
+
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         if "_session" not in state:
@@ -469,13 +487,17 @@ class TransferSearchCV(BaseSearchCV):
             print(format_reuse(history.reused))
         session.proposer = proposer = make_proposer(plan, history)
         session.recorder = recorder = Recorder(plan, history)
+        session.progress = progress = Progress(self.verbose, plan.n_iter)
         session.evaluator = evaluator = Evaluator.install(
-            evaluate_candidates, plan, history, recorder
+            evaluate_candidates, plan, history, recorder, progress
         )
-        levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch)
+        name = "candidate" if proposer.n_batches == plan.n_iter else "batch"
+        levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch, name)
         while batch := proposer.next_batch():
             keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
-            evaluate_candidates(batch.params, cv=cv, more_results=batch.columns, **keywords)
+            progress.begin_batch(batch.columns["origin"], proposer.selection)
+            with without_batch_messages(self, proposer.is_one_batch):
+                evaluate_candidates(batch.params, cv=cv, more_results=batch.columns, **keywords)
             proposer.tell(evaluator.candidates)
             self._publish_results(session.results)
             if levels.end_batch():
@@ -521,6 +543,7 @@ class _Session:
         self.recorder: Recorder | None = None
         self.evaluator: Evaluator | None = None
         self.results: dict[str, Any] = {}  # of all batches so far
+        self.progress: Progress | None = None
         self.format_warnings: list[warnings.WarningMessage] = []
 
     def show_warnings(self) -> None:

@@ -5,10 +5,11 @@ scikit-learn 1.6 to 1.9 are supported. Differences between these versions are ha
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CellType, FrameType
 from typing import Any, cast
 
@@ -34,6 +35,7 @@ __all__ = [
     "set_parallel",
     "split_arguments",
     "warn_or_raise_fit_failures",
+    "without_batch_messages",
     "wrap_fit",
 ]
 
@@ -84,6 +86,21 @@ def wrap_fit(fit: Fit, wrapper: Callable, *first: Any) -> Fit:
     inner = cast(Any, function).function  # scikit-learn wraps it, to pass its configuration on
     wrapped = functools.partial(wrapper, inner, *first)
     return delayed(wrapped)(*args, **keywords)
+
+
+@contextlib.contextmanager
+def without_batch_messages(search: BaseSearchCV, is_one_batch: bool) -> Iterator[None]:
+    """Keep `evaluate_candidates` from printing a line for each call, unless there is only one.
+
+    It prints if ``verbose`` is positive, and reads it for nothing else.
+    """
+    verbose = search.verbose
+    if not is_one_batch:
+        search.verbose = 0
+    try:
+        yield
+    finally:
+        search.verbose = verbose
 
 
 def warn_or_raise_fit_failures(fit_errors: Sequence[str | None], error_score: float | str) -> None:
@@ -143,10 +160,20 @@ class SearchLevels:
     context : CallbackContext or None
     n_batches : int
     is_one_batch : bool
+    batch_name : str
+        What a progress bar calls a batch.
     """
 
-    def __init__(self, search: BaseSearchCV, context: Any, n_batches: int, is_one_batch: bool):
+    def __init__(
+        self,
+        search: BaseSearchCV,
+        context: Any,
+        n_batches: int,
+        is_one_batch: bool,
+        batch_name: str = "batch",
+    ):
         self._search, self._context, self._is_one_batch = search, context, is_one_batch
+        self._batch_name = batch_name
         self._batch: Any = None
         if context is not None and not is_one_batch:
             self._context = self._begin("search", n_batches, sequential=True)
@@ -161,7 +188,7 @@ class SearchLevels:
         """Open the level of a batch; returns keywords for `evaluate_candidates`."""
         if self._context is None:
             return {}
-        name = "search" if self._is_one_batch else "batch"
+        name = "search" if self._is_one_batch else self._batch_name
         self._batch = self._begin(name, n_fits, sequential=False)
         return {"callback_ctx": self._batch}
 

@@ -48,6 +48,11 @@ class Suggestion:
         What it is based on, in words.
     names : tuple of str
         Names of the `sources`; empty texts where they have none.
+
+    Examples
+    --------
+    >>> Suggestion({"C": 1.0}, 0.9, 0.02, (("first", 0.8),), "from one similar past task")
+    Suggestion({'C': 1.0}, predicted 0.9 ± 0.02, from one similar past task)
     """
 
     params: dict[str, Any]
@@ -56,3 +61,9 @@ class Suggestion:
     sources: tuple[tuple[str, float], ...]
     note: str
     names: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        predicted = (
+            f", predicted {self.mean:.4g} ± {self.std:.2g}" if self.mean == self.mean else ""
+        )
+        return f"Suggestion({self.params!r}{predicted}, {self.note})"

@@ -28,6 +28,7 @@ from sktransfer.space._axes import (
     nearest,
 )
 from sktransfer.space._estimator_tree import Estimator
+from sktransfer.space._formatting import format_range
 from sktransfer.space._parameter_names import CanonicalNames, check_names
 from sktransfer.space._parsing import Branch, Entry, describe_values, make_axes, parse_branches
 from sktransfer.utils._values import Plain, identity
@@ -60,6 +61,8 @@ class Space:
     >>> code = space.encode({"C": 1.0, "kernel": "rbf"})
     >>> code.tolist(), space.decode(code)
     ([0.5, 0.25], {'C': 1.0, 'kernel': 'rbf'})
+    >>> space
+    Space(C: 0.001 to 1000 (log), kernel: 'rbf', 'linear')
     """
 
     def __init__(self, branches: list[Branch], estimator: Estimator | None = None):
@@ -106,8 +109,15 @@ class Space:
         return None
 
     def __repr__(self) -> str:
-        size = "infinite" if self.size is None else f"{self.size} configurations"
-        return f"Space({', '.join(dict.fromkeys(self.names))}; {size})"
+        branches = [
+            ", ".join(
+                f"{name}: {format_range(entry, self._axes[indices[name]])}"
+                for name, entry in branch.items()
+            )
+            for branch, indices in zip(self.branches, self._axis_indices, strict=True)
+        ]
+        size = "" if self.size is None else f"; {self.size} configurations"
+        return f"Space({' | '.join(branches)}{size})"
 
     # -- size and enumeration ----------------------------------------------------------------------
 

@@ -969,6 +969,31 @@ def test_progress_bar_reaches_100_percent(n_jobs, capsys):
 
 
 @needs_callbacks
+@pytest.mark.parametrize(("batch_size", "name"), [(1, "candidate"), (3, "batch")])
+def test_progress_bar_shows_candidates_under_the_search(batch_size, name):
+    names = []
+
+    class Names:
+        max_propagation_depth = 0
+
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            names.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context):
+            pass
+
+    make_search(n_iter=4, batch_size=batch_size).set_callbacks(Names()).fit(X, y)
+    assert names.count("search") == 1
+    assert names.count(name) == -(-4 // batch_size)
+
+
+@needs_callbacks
 def test_scoring_monitor_logs_all_fits():
     from sklearn.callback import ScoringMonitor
 
@@ -996,9 +1021,9 @@ def test_callback_can_stop_the_search():
             pass
 
         def on_fit_task_end(self, estimator, context):
-            if context.task_name == "batch":
+            if context.task_name == "candidate":
                 self.n_batches += 1
-            return context.task_name == "batch" and self.n_batches >= 3
+            return context.task_name == "candidate" and self.n_batches >= 3
 
     fitted = make_search(n_iter=20).set_callbacks(Stop()).fit(X, y)
     assert len(mean_scores(fitted)) == 3
