@@ -39,6 +39,8 @@ from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
 from sktransfer.archive._record import (
     is_id,
     is_same_task,
+    pack_numbers,
+    plain_profile,
     record_to_task,
     task_to_record,
 )
@@ -405,13 +407,15 @@ class Archive:
             )
         storage = self._open(refresh=True)
         if task.profile is not None:
-            task = record_to_task(task_to_record(task), f"task {task.id!r}")
-            assert task.profile is not None
-            data_profile = limit_disclosure(task.profile)
+            data_profile = limit_disclosure(plain_profile(task.profile))
             if not data_profile.get("key"):
                 data_profile = seal_plain(data_profile, read_key(storage, create=True))
+            # The profile is plain already, and the longest part of a record.
+            record = task_to_record(replace(task, profile=None))
+            data = dumps_plain({**record, "profile": pack_numbers(data_profile)})
             task = replace(task, profile=data_profile)
-        data = dumps_plain(task_to_record(task))
+        else:
+            data = dumps_plain(task_to_record(task))
         # Reading the bytes back makes sure that the record can be read later.
         written = record_to_task(loads_plain(data), f"task {task.id!r}")
         there = storage.find(task.id)

@@ -24,7 +24,6 @@ import io
 import pickle
 import pickletools
 import re
-from collections import Counter
 from typing import NoReturn
 
 from sktransfer.task import TASK_FORMAT
@@ -178,14 +177,13 @@ def _check_run(run: bytes, memo: list[int]) -> tuple[int, int, int]:
     Return the numbers of its other operations and of its numbers, and the size of the texts that
     are used again.
     """
-    found = Counter(_EACH.findall(run))
-    repeated = sum(
-        n * _check_index(operation[1], memo)
-        for operation, n in found.items()
-        if operation[:1] == pickle.BINGET
-    )
-    memo.extend([-1] * (found[b"]\x94"] + found[b"}\x94"]))
-    return found.total() - found[b""], found[b""], repeated
+    found, repeated = _EACH.findall(run), 0
+    for operation in set(found):
+        if operation[:1] == pickle.BINGET:
+            repeated += _check_index(operation[1], memo) * found.count(operation)
+    memo.extend([-1] * (found.count(b"]\x94") + found.count(b"}\x94")))
+    n_numbers = found.count(b"")
+    return len(found) - n_numbers, n_numbers, repeated
 
 
 def _check_index(index: int, memo: list[int]) -> int:

@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from importlib import metadata
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -96,6 +96,13 @@ def task_to_record(task: Task) -> dict[str, Plain]:
     return {**record, "profile": pack_numbers(record["profile"])}
 
 
+def plain_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
+    """Make plain data of a profile. Raise a ValueError if a field is not of its kind."""
+    plain = cast(dict[str, Any], _plain(profile, "profile", 1))
+    check_profile(plain)
+    return plain
+
+
 def _plain(value: object, where: str, depth: int) -> Plain:
     if depth > MAX_DEPTH:
         raise TypeError(
@@ -129,7 +136,10 @@ def _plain(value: object, where: str, depth: int) -> Plain:
 
 
 def _plain_list(values: list | tuple, where: str, depth: int) -> list:
-    # Most entries are floats, whose place need not be formatted.
+    types = set(map(type, values))
+    if types == {int} and min(values) >= MIN_INTEGER and max(values) <= MAX_INTEGER:
+        return list(values)  # thousands of hashes
+    # Most other entries are floats, whose place need not be formatted.
     return [
         item if type(item) is float else _plain(item, f"{where}[{index}]", depth + 1)
         for index, item in enumerate(values)

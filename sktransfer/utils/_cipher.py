@@ -13,6 +13,8 @@ so that hashes can be passed on under another key.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 KEY_BYTES = 16
@@ -64,6 +66,7 @@ def decrypt_words(words: np.ndarray, key: bytes) -> np.ndarray:
     return _join(x, y)
 
 
+@lru_cache(maxsize=8)
 def _round_keys(key: bytes) -> list[np.uint32]:
     if len(key) != KEY_BYTES:
         raise ValueError(f"The key must have {KEY_BYTES} bytes, got {len(key)}.")
