@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import heapq
 import os
 import sys
 import warnings
@@ -29,10 +28,10 @@ from sktransfer.archive._exchange import (
     merge_records,
 )
 from sktransfer.archive._importers import FittedSearch, Table
-from sktransfer.archive._index import add_entry, read_entries, save_if_worthwhile
+from sktransfer.archive._index import add_entry, save_if_worthwhile
 from sktransfer.archive._journal import Journals
 from sktransfer.archive._key import ArchiveKey, read_key, seal_plain
-from sktransfer.archive._lazy_task import LazyTask
+from sktransfer.archive._listing import list_tasks, merge_by_id, read_tasks
 from sktransfer.archive._maintenance import Age, Finding, find_problems, ids_to_prune
 from sktransfer.archive._model_cache import ModelCache
 from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
@@ -63,7 +62,6 @@ from sktransfer.archive._storage import (
     read_task,
     resolve_path,
     starter_directory,
-    warn_skipped,
 )
 from sktransfer.archive._summary import summarize_task
 from sktransfer.dataset._disclosure import limit_disclosure
@@ -247,7 +245,7 @@ class Archive:
 
     def __iter__(self) -> Iterator[Task]:
         storage = self._open(refresh=True)
-        return _merge_by_id(_read_tasks(storage.files()), self._unfinished(storage))
+        return merge_by_id(read_tasks(storage.files()), self._unfinished(storage))
 
     def _unfinished(self, storage: Storage) -> Iterator[Task]:
         """Yield the tasks of killed searches that have no record.
@@ -339,7 +337,7 @@ class Archive:
         overlap = self.overlap if overlap is None else overlap
         target = describe_space(space)
         storage = self._open(refresh=True)
-        tasks = list(_merge_by_id(_list_tasks(storage), self._unfinished(storage)))
+        tasks = list(merge_by_id(list_tasks(storage), self._unfinished(storage)))
         tasks += self._starter().candidates(target, profile)
         known = {task.id for task in tasks}
         tasks += [task for task in extra_tasks if task.id not in known]
@@ -494,7 +492,7 @@ class Archive:
         """
         self._check_writable()
         task = task_from_source(search, X, y, keep=self.keep, table=table)
-        known = find_equal(_list_tasks(self._open(refresh=True)), task)
+        known = find_equal(list_tasks(self._open(refresh=True)), task)
         return known or self.append(replace(task, name=name))
 
     def to_frame(self) -> pandas.DataFrame:
@@ -756,29 +754,3 @@ class Archive:
             with contextlib.suppress(KeyError):  # removed by another process
                 self.remove(id)
         return ids
-
-
-def _merge_by_id(*streams: Iterator[Task]) -> Iterator[Task]:
-    return heapq.merge(*streams, key=lambda task: task.id)
-
-
-def _read_tasks(files: list[Path]) -> Iterator[Task]:
-    """Yield the tasks of record files. Warn of invalid ones."""
-    for file in files:
-        try:
-            task = read_task(file)
-        except FileNotFoundError:  # removed since the directory was listed
-            continue
-        except RecordError as error:
-            warn_skipped(error)
-        else:
-            yield task
-
-
-def _list_tasks(storage: Storage) -> Iterator[Task]:
-    """Yield all tasks without reading their trials and profiles, where the index has an entry."""
-    for id, entry in read_entries(storage.directory):
-        if isinstance(entry, RecordError):
-            warn_skipped(entry)
-        else:
-            yield LazyTask.from_entry(entry, id, storage.tasks)

@@ -384,10 +384,16 @@ def is_same_search(task: Task, other: Task) -> bool:
 
 def has_same_trials(task: Task, other: Task) -> bool:
     """Whether two tasks hold the same results, whatever their ids, names and dates are."""
-    if task.metrics != other.metrics or task.profile != other.profile:
+    if task.metrics != other.metrics or _sizes_of(task) != _sizes_of(other):
         return False
     first, second = ([asdict(trial) for trial in each.trials] for each in (task, other))
     return identity(first) == identity(second)
+
+
+def _sizes_of(task: Task) -> tuple[Any, ...]:
+    """Kind and sizes of a task's data, which a stored profile has as they were measured."""
+    profile = task.profile or {}
+    return tuple(profile.get(name) for name in ("kind", "n_rows", "n_features", "n_classes"))
 
 
 def is_continuation(task: Task, earlier: Task) -> bool:

@@ -27,7 +27,7 @@ SCALES = (
 
 
 def measure_scales(values: np.ndarray, amounts: np.ndarray | None) -> dict[str, float]:
-    """Measure the scales of a table.
+    """Measure the scales of a table. Those that are not finite are left out.
 
     Parameters
     ----------
@@ -57,7 +57,8 @@ def measure_scales(values: np.ndarray, amounts: np.ndarray | None) -> dict[str, 
         logs.max(),
         np.log10(1.0 + np.abs(filled.mean(axis=0)) / std).mean(),
     )
-    return {name: round(float(v), 4) for name, v in zip(SCALES, measured, strict=True)}
+    pairs = zip(SCALES, measured, strict=True)
+    return {name: round(float(value), 4) for name, value in pairs if np.isfinite(value)}
 
 
 def looks_standardized(scales: Mapping[str, float]) -> bool:

@@ -64,11 +64,14 @@ def find_data_sets(tasks: Iterable[Task], group_of: Callable[[Task], str]) -> li
 def choose_encoder(
     profiles: Sequence[DatasetProfile], *, is_learned: bool
 ) -> tuple[ProfileEncoder, str]:
-    """The pretrained encoder if wanted, or else the handcrafted meta-features; and its name."""
+    """The pretrained encoder if it reads all profiles, or else handcrafted meta-features.
+
+    Returns the encoder and its name.
+    """
     if is_learned:
-        pretrained = getattr(encoders, "PretrainedEncoder", None)
-        if pretrained is not None:
-            return pretrained(), "learned embedding"
+        learned = encoders.PretrainedEncoder().fit(profiles)
+        if all(learned.read(profile) is not None for profile in profiles):
+            return learned, "learned embedding"
     return encoders.ManualEncoder().fit(profiles), HANDCRAFTED
 
 

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sktransfer.archive import Archive, ArchiveKey, Selection
+from sktransfer.archive import Archive, ArchiveKey, OutOfReachError, Selection
+from sktransfer.archive._key import without_hashes
 from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning, TransferWarning
 from sktransfer.model_selection._plan import SearchPlan, default_batch_size
@@ -94,8 +95,7 @@ def find_history(
     batch_size = plan.batch_size or default_batch_size(plan.n_workers, plan.n_splits)
     if plan.archive is None:
         return History(task_id, created, data, selection, plan.seed, batch_size)
-    key = _open_key(plan.archive)
-    data = data if key is None else key.seal(data)
+    key, data = _seal(plan.archive, data)
     digests = search_digests(plan, plan.archive, X, y, params, folds)
     digests = {name: None if key is None else key.sign(own) for name, own in digests.items()}
     found = _resume(plan, plan.archive, digests, selection)
@@ -140,12 +140,19 @@ def _select_past_tasks(plan: SearchPlan, data: DatasetProfile) -> Selection:
         return Selection((), ())
 
 
-def _open_key(archive: Archive) -> ArchiveKey | None:
-    """The key of an archive; None if there is none. The journal will say what that means."""
+def _seal(archive: Archive, data: DatasetProfile) -> tuple[ArchiveKey | None, DatasetProfile]:
+    """The key of an archive, and the profile with its hashes sealed by it.
+
+    Without a key, the journal will say what that means. If the archive is out of reach, the user
+    knows already, and the journal goes to the local copy without hashes.
+    """
     try:
-        return archive.open_key()
+        key = archive.open_key()
+    except OutOfReachError:
+        return None, without_hashes(data)
     except Exception:
-        return None
+        return None, data
+    return key, data if key is None else key.seal(data)
 
 
 def _warn_unreadable(archive: Archive, error: Exception) -> None:

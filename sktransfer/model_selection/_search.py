@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
@@ -27,7 +26,7 @@ from sktransfer.model_selection._initial import Initial
 from sktransfer.model_selection._mlflow import log_search, pause_autologging
 from sktransfer.model_selection._plan import DEFAULT_N_ITER, SearchPlan, open_archive
 from sktransfer.model_selection._progress import Progress
-from sktransfer.model_selection._proposers import Proposer, make_proposer
+from sktransfer.model_selection._proposers import make_proposer
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import (
     Rows,
@@ -38,6 +37,7 @@ from sktransfer.model_selection._results import (
 )
 from sktransfer.model_selection._reuse import format_reuse
 from sktransfer.model_selection._search_html import search_html
+from sktransfer.model_selection._session import Session
 from sktransfer.model_selection._sklearn_compat import (
     BaseSearchCV,
     FixedFolds,
@@ -297,7 +297,7 @@ class TransferSearchCV(BaseSearchCV):
         return self
 
     def _fit(self, X: MatrixLike, y: TargetLike, params: dict[str, Any]) -> None:
-        self._session = session = _Session(X, y, params)
+        self._session = session = Session(X, y, params)
         try:
             super().fit(X, y, **params)
             self._set_fitted_attributes(session, is_complete=True)
@@ -319,7 +319,7 @@ class TransferSearchCV(BaseSearchCV):
                 session.progress.close()
             del self._session
 
-    def _set_fitted_attributes(self, session: _Session, is_complete: bool) -> None:
+    def _set_fitted_attributes(self, session: Session, is_complete: bool) -> None:
         """Set what `TransferSearchCV` has besides scikit-learn's attributes."""
         plan, recorder, proposer = session.plan, session.recorder, session.proposer
         assert plan is not None and recorder is not None and proposer is not None
@@ -341,7 +341,7 @@ class TransferSearchCV(BaseSearchCV):
                 "widen the range and run again with resume=True. Known trials are not repeated."
             )
 
-    def _keep_interrupted(self, session: _Session, error: BaseException) -> None:
+    def _keep_interrupted(self, session: Session, error: BaseException) -> None:
         """Set the results so far, without a refit, and add to the error how to continue."""
         plan, proposer, evaluator = session.plan, session.proposer, session.evaluator
         if plan is None or proposer is None or evaluator is None:
@@ -502,6 +502,7 @@ class TransferSearchCV(BaseSearchCV):
             self._publish_results(session.results)
             if levels.end_batch():
                 break
+        progress.close()
         if proposer.stop_reason is not None and plan.verbose:
             n_done = len(proposer.origins)
             print(f"Stopped after {n_done} of {plan.n_iter} candidates: {proposer.stop_reason}.")
@@ -525,34 +526,3 @@ class TransferSearchCV(BaseSearchCV):
         if session is not None:
             session.format_warnings, session.results = caught or [], results
         return results
-
-
-class _Session:
-    """What one call of `fit` passes to the methods that scikit-learn calls.
-
-    Parameters
-    ----------
-    X, y, params
-        What `fit` was given.
-    """
-
-    def __init__(self, X: MatrixLike, y: TargetLike, params: dict[str, Any]):
-        self.X, self.y, self.params = X, y, params
-        self.plan: SearchPlan | None = None
-        self.proposer: Proposer | None = None
-        self.recorder: Recorder | None = None
-        self.evaluator: Evaluator | None = None
-        self.results: dict[str, Any] = {}  # of all batches so far
-        self.progress: Progress | None = None
-        self.format_warnings: list[warnings.WarningMessage] = []
-
-    def show_warnings(self) -> None:
-        """Show the warnings of the last table of results, each of them once."""
-        registry: dict = {}
-        files = {getattr(module, "__file__", None): name for name, module in [*sys.modules.items()]}
-        for each in self.format_warnings:
-            # With the module, so that the user's filters by module apply.
-            module = files.get(each.filename)
-            warnings.warn_explicit(
-                str(each.message), each.category, each.filename, each.lineno, module, registry
-            )

@@ -71,8 +71,8 @@ def suggest(
     >>> from sklearn.svm import SVC
     >>> from sktransfer import suggest
     >>> [found] = suggest(SVC(), {"C": [0.1, 1, 10]}, *load_iris(return_X_y=True), archive=None)
-    >>> found.params, found.note
-    ({'C': 1.0}, 'no similar past task: the defaults')
+    >>> found.note
+    'from the pretrained model'
     """
     if scoring is not None:
         check_scoring(estimator, scoring)  # raises scikit-learn's own error

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import TransferWarning
 from sktransfer.space import Space
 from sktransfer.space._parameter_names import match_canonical_names, split_owners
@@ -57,6 +59,11 @@ def check_count(n: int) -> int:
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise ValueError(f"n={n!r} must be an integer of at least 1.")
     return int(n)
+
+
+def as_profile(profile: DatasetProfile | Mapping[str, Any] | None) -> DatasetProfile | None:
+    """A profile that may be given as the result of its `to_dict`."""
+    return DatasetProfile.from_dict(profile) if isinstance(profile, Mapping) else profile
 
 
 def as_seed(random_state: RandomState) -> int:

@@ -23,6 +23,7 @@ from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.optimizer._acquisition import AcquisitionModel
 from sktransfer.optimizer._arguments import (
     RandomState,
+    as_profile,
     as_seed,
     check_count,
     check_direction,
@@ -33,7 +34,7 @@ from sktransfer.optimizer._maximize import redraw
 from sktransfer.optimizer._past_tasks import choose_past_setting, encode_tasks
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
-from sktransfer.optimizer._score_prior import find_score_prior
+from sktransfer.optimizer._score_prior import find_embedding, find_score_prior
 from sktransfer.optimizer._suggestions import (
     find_sources,
     suggest_defaults,
@@ -103,7 +104,7 @@ class TransferOptimizer:
 
     >>> past = optimizer.to_task()
     >>> TransferOptimizer({"C": loguniform(1e-3, 1e3)}, tasks=[past])
-    TransferOptimizer(Space(C; infinite), 1 past task, 0 trials)
+    TransferOptimizer(Space(C: 0.001 to 1000 (log)), 1 past task, 0 trials)
     """
 
     def __init__(
@@ -118,9 +119,7 @@ class TransferOptimizer:
         random_state: RandomState = None,
     ):
         self.space = Space.parse(space)
-        self.profile = (
-            DatasetProfile.from_dict(profile) if isinstance(profile, Mapping) else profile
-        )
+        self.profile = as_profile(profile)
         self.surrogate = make_surrogate(surrogate)
         self.is_fitted = False  # whether the surrogate is fitted to the past tasks
         self.model_folders: tuple[Path, ...] = ()  # of pretrained models that replace the shipped
@@ -173,12 +172,7 @@ class TransferOptimizer:
 
         None if too little is known of the data, or they are unlike all data of the training.
         """
-        if self.prior is None:
-            return None
-        description = self.prior.describe(self.profile)
-        if description is None or self.prior.strangeness(description) > 1.0:
-            return None
-        return self.prior.embedding(description[None])[0]
+        return find_embedding(self.prior, self.profile)
 
     @property
     def is_pretrained(self) -> bool:

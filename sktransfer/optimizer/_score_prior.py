@@ -286,3 +286,11 @@ def find_score_prior(
         )
         return None
     return made if made.known.any() else PretrainedEmbedding(model)
+
+
+def find_embedding(prior: ScorePrior | None, profile: DatasetProfile | None) -> np.ndarray | None:
+    """The embedding of a data set; None if there is none, or it is unlike all of the training."""
+    description = None if prior is None else prior.describe(profile)
+    if prior is None or description is None or prior.strangeness(description) > 1.0:
+        return None
+    return prior.embedding(description[None])[0]

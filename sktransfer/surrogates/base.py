@@ -28,6 +28,18 @@ class ScorePrior:
     ----------
     has_scores : bool
         Whether it predicts scores. Otherwise its descriptions only serve to compare data sets.
+
+    Examples
+    --------
+    >>> class Middle(ScorePrior):
+    ...     def describe(self, profile):
+    ...         return None if profile is None else np.array([profile.n_rows])
+    ...
+    ...     def predict(self, theta, descriptions):
+    ...         mean = -abs(theta[:, 0] - 0.5) * np.ones((len(descriptions), 1))
+    ...         return mean, np.full_like(mean, 0.3)
+    >>> Middle().predict(np.array([[0.5], [1.0]]), np.array([[100.0]]))[0].tolist()
+    [[-0.0, -0.5]]
     """
 
     has_scores: bool = True

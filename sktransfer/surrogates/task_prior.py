@@ -79,7 +79,7 @@ MAX_VALIDATION_TASKS = 40  # past tasks that the hyperparameters are selected on
 N_REFERENCE_SETTINGS = 300  # past settings at which tasks are compared
 BEST_PER_TASK = 3  # best settings of each task, from which first trials are selected
 PORTFOLIO_SIZE = 20
-PRIOR_COUNT = 3.0  # past tasks that the prior without them counts for
+PRIOR_COUNT = 3.0  # past tasks that a pretrained prediction counts for
 
 
 class TaskPrior(TaskProcesses):
@@ -243,8 +243,8 @@ class TaskPrior(TaskProcesses):
 
     @property
     def _prior_count(self) -> float:
-        """Number of past tasks that the prior without them counts for."""
-        return PRIOR_COUNT if self.pretrained else 0.0
+        """Number of past tasks that the pretrained prediction counts for."""
+        return PRIOR_COUNT if "gain" in self.learned_ else 0.0
 
     # -- similarity ----------------------------------------------------------------------------
 
@@ -390,8 +390,7 @@ class TaskPrior(TaskProcesses):
         # Before the first success, failures have no score to be worse than.
         used = slice(None if np.isfinite(target.z).any() else 0)
         y = impute_failures(target.z, usual=float(np.exp(level.log_scale)))[used]
-        theta = target.theta[used]
-        conditioned = ConditionedPosterior(prior, theta, y, level)
+        conditioned = ConditionedPosterior(prior, theta := target.theta[used], y, level)
         if not len(y) or not self.guard:
             return conditioned
         # Even prior odds: the past tasks chose the first trials already.

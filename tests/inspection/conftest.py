@@ -42,7 +42,15 @@ def archive(tmp_path_factory):
 def search(archive):
     """A fitted search that used the archive."""
     readonly = Archive(archive.path, readonly=True)
-    search = TransferSearchCV(SVC(), SPACE, n_iter=14, cv=3, archive=readonly, random_state=0)
+    search = TransferSearchCV(
+        SVC(),
+        SPACE,
+        n_iter=14,
+        cv=3,
+        archive=readonly,
+        surrogate="task-prior",  # its first trials are settings of past tasks
+        random_state=0,
+    )
     return search.fit(X, y)
 
 

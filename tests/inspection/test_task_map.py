@@ -1,12 +1,15 @@
 """`TaskMapDisplay`: data sets on a map."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import loguniform
+from sklearn.datasets import make_classification
 from sklearn.svm import SVC
 
-from sktransfer import Archive, Task, TransferSearchCV, encoders, profile
+from sktransfer import Archive, Task, TransferSearchCV, profile
 from sktransfer.inspection import TaskMapDisplay
 from sktransfer.inspection._data_sets import project
 from tests.inspection.conftest import SPACE, X, y
@@ -63,19 +66,22 @@ def test_any_encoder_can_be_used(search):
     assert (np.diff(rows) > 0).all() or (np.diff(rows) < 0).all()
 
 
-def test_learned_embedding_of_the_search_is_used(search, monkeypatch):
-    monkeypatch.setattr(encoders, "PretrainedEncoder", Sizes, raising=False)
-    fitted = copy.copy(search)
-    fitted.embedding_ = np.array([70.0, 4.0, 0.0])
-    display = TaskMapDisplay.from_estimator(fitted)
-    assert display.target.tolist() == [70, 4, 0]
+def test_learned_embedding_of_the_search_is_used(tmp_path):
+    archive = Archive(tmp_path)
+    for seed in range(3):
+        data = make_classification(120, 5, random_state=seed)
+        options = {"n_iter": 3, "cv": 2, "archive": archive, "random_state": 0}
+        search = TransferSearchCV(SVC(), {"C": loguniform(1e-2, 1e2)}, **options).fit(*data)
+    display = TaskMapDisplay.from_estimator(search)
     assert display.encoder_name == "learned embedding"
+    np.testing.assert_array_equal(display.target, search.embedding_)
+    assert display.vectors.shape == (2, len(search.embedding_))
 
 
-def test_embedding_without_its_encoder_is_not_used(search, monkeypatch):
-    monkeypatch.setattr(encoders, "PretrainedEncoder", None, raising=False)
+def test_profiles_without_curves_are_shown_by_meta_features(search):
     fitted = copy.copy(search)
     fitted.embedding_ = np.zeros(1)
+    fitted._profile = replace(fitted._profile, response_curves={})
     display = TaskMapDisplay.from_estimator(fitted)
     assert display.encoder_name == "handcrafted meta-features"
     assert len(display.target) == display.vectors.shape[1] > 1

@@ -2,7 +2,7 @@
 
 They run scikit-learn's own tests, without an archive and with the whole grid as budget. Those tests
 list every column and attribute that may exist. So `fit` removes what `TransferSearchCV` adds: three
-columns of ``cv_results_`` and five attributes.
+columns of ``cv_results_`` and six attributes.
 """
 
 import sys
@@ -14,7 +14,14 @@ from sktransfer import TransferSearchCV
 from sktransfer.exceptions import SpaceWarning
 
 ADDED_COLUMNS = ("origin", "predicted_mean", "predicted_std")
-ADDED_ATTRIBUTES = ("n_other_tasks_", "source_tasks_", "space_", "surrogate_", "task_id_")
+ADDED_ATTRIBUTES = (
+    "embedding_",
+    "n_other_tasks_",
+    "source_tasks_",
+    "space_",
+    "surrogate_",
+    "task_id_",
+)
 
 
 class _Adapter(TransferSearchCV):

@@ -100,7 +100,7 @@ def test_verbose_counts_excluded_searches(tmp_path, capsys):
     capsys.readouterr()
     fit(tmp_path, slice(100), verbose=1)
     out = capsys.readouterr().out
-    assert "No past search can be used. Starting without transfer." in out
+    assert "No past search can be used. Starting from the pretrained model." in out
     assert "Excluded past searches: 2 (shares rows with these data)." in out
     assert 'archive=Archive(..., overlap="allow") uses searches that share rows as well.' in out
 

@@ -1046,7 +1046,7 @@ def test_callback_sees_the_scores_so_far():
             pass
 
         def on_fit_task_end(self, estimator, context):
-            if context.task_name == "batch":
+            if context.task_name == "candidate":
                 scores = estimator.cv_results_["mean_test_score"]
                 self.seen.append((scores[-1], estimator.best_score_, estimator.best_params_))
 
@@ -1096,7 +1096,8 @@ def test_verbose_prints_which_past_searches_are_used(tmp_path, capsys):
         return capsys.readouterr().out
 
     assert "No past search of this estimator and these parameters" in printed(archive=tmp_path)
-    assert "Learning from 1 past searches, most from" in printed(archive=tmp_path)
+    used = "Learning from 1 past searches and the pretrained model, most from"
+    assert used in printed(archive=tmp_path)
     assert "past search" not in printed(archive=tmp_path, surrogate="gp")
 
 

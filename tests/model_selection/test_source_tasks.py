@@ -31,7 +31,7 @@ def archive(tmp_path):
 
 
 def fit(archive, **params):
-    params = {"n_iter": 4, "cv": 2, "random_state": 0} | params
+    params = {"n_iter": 4, "cv": 2, "surrogate": "task-prior", "random_state": 0} | params
     return TransferSearchCV(SVC(), SPACE, archive=archive, **params).fit(X, y)
 
 

@@ -76,14 +76,14 @@ def test_failures_before_the_first_success_do_not_use_up_patience():
 
 def test_verbose_says_why_a_search_stopped(capsys):
     def last_line(**params):
-        make_search({"a": [0.1, 0.5, 0.3, 0.2]}, verbose=1, **params).fit(X, y)
+        make_search({"a": [0.1, 0.4, 0.3, 0.5]}, verbose=1, **params).fit(X, y)
         return capsys.readouterr().out.splitlines()[-1]
 
     assert last_line(patience=1) == (
         "Stopped after 3 of 4 candidates: no better score in the last 1 candidates."
     )
     assert last_line(target_score=0.4) == (
-        "Stopped after 2 of 4 candidates: a score of 0.5 reaches target_score=0.4."
+        "Stopped after 2 of 4 candidates: a score of 0.4 reaches target_score=0.4."
     )
     assert last_line(timeout=1e-9) == "Stopped after 1 of 4 candidates: the timeout is over."
     assert not last_line(patience=9).startswith("Stopped")

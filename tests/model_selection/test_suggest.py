@@ -83,7 +83,9 @@ def test_every_surrogate_makes_a_suggestion(archive, surrogate):
 
 def test_note_says_that_no_past_task_is_similar(tmp_path):
     for archive in (None, tmp_path / "empty"):
-        first, second = suggest(SVC(C=3.0), SPACE, *make_data(0), n=2, archive=archive)
+        first, second = suggest(
+            SVC(C=3.0), SPACE, *make_data(0), n=2, archive=archive, surrogate="task-prior"
+        )
         assert first.params == {"C": 3.0, "gamma": "scale"}
         assert first.note == "no similar past task: the defaults"
         assert second.note == "no similar past task: space-filling"

@@ -78,11 +78,11 @@ def test_unknown_direction_is_refused():
 
 def test_repr_shows_space_tasks_trials_and_best():
     optimizer, _ = run("minimize", n=1)
-    expected = "TransferOptimizer(Space(a, kind; infinite), 0 past tasks, 1 trial, best "
+    expected = "TransferOptimizer(Space(a: 0 to 1, kind: 'x', 'y'), 0 past tasks, 1 trial, best "
     assert repr(optimizer).startswith(expected)
     past = optimizer.to_task()
     assert repr(TransferOptimizer(SPACE, [past])) == (
-        "TransferOptimizer(Space(a, kind; infinite), 1 past task, 0 trials)"
+        "TransferOptimizer(Space(a: 0 to 1, kind: 'x', 'y'), 1 past task, 0 trials)"
     )
 
 

@@ -216,6 +216,7 @@ def test_searches_with_different_metrics_do_not_share_a_cached_model(tmp_path):
             cv=2,
             scoring=scoring,
             archive=archive,
+            surrogate="task-prior",
             random_state=0,
         )
         return search.fit(*make_data(99)).cv_results_["params"][0]["C"]
@@ -241,8 +242,9 @@ def test_suggest_ranks_past_tasks_by_scoring(tmp_path):
     for n in range(6):
         archive.append(make_task(n))
     arguments = LogisticRegression(), SPACE, *make_data(99)
-    [by_accuracy] = suggest(*arguments, archive=archive, random_state=0)
-    [by_log_loss] = suggest(*arguments, archive=archive, scoring="neg_log_loss", random_state=0)
+    options = {"archive": archive, "surrogate": "task-prior", "random_state": 0}
+    [by_accuracy] = suggest(*arguments, **options)
+    [by_log_loss] = suggest(*arguments, scoring="neg_log_loss", **options)
     assert by_accuracy.params["C"] < 0.1 and by_log_loss.params["C"] > 10
     assert -0.5 < by_log_loss.mean < 0.2
 

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer, profile
+from sktransfer.archive import Selection
 from sktransfer.model_selection._proposers import format_transfer_summary
 from sktransfer.surrogates import EncodedTask
 from sktransfer.surrogates import TaskPrior as AnyTaskPrior
@@ -152,7 +153,7 @@ def test_search_with_excluded_past_equals_search_without():
         assert ours == theirs
         for optimizer in (misled, without):
             optimizer.tell(ours, float(bump(np.array([[ours["a"], ours["b"]]]), (0.2, 0.8))[0]))
-    assert format_transfer_summary(misled).startswith(
+    assert format_transfer_summary(misled, Selection((), ())).startswith(
         "None of 12 past searches is used (past scores look like noise)"
     )
 

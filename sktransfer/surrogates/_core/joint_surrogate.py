@@ -33,6 +33,7 @@ from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._torch import tensor, torch_context
 
 MIN_TASKS_PER_BATCH = 20
+MIN_TASKS_TO_COMPARE = 2  # from which on the distances of shipped embeddings have a scale
 
 
 class JointSurrogate(TransferSurrogate):
@@ -80,7 +81,7 @@ class JointSurrogate(TransferSurrogate):
     def _needs_rows(self, tasks: Sequence[EncodedTask]) -> bool:
         """Whether the data of past tasks are encoded from rows: all kept some, or it must be."""
         has_rows = [getattr(task.profile, "sample", None) is not None for task in tasks]
-        if not has_rows or all(has_rows):
+        if len(tasks) < MIN_TASKS_TO_COMPARE or all(has_rows):
             return True
         shipped = PretrainedEncoder().fit([task.profile for task in tasks])
         return not all(shipped.read(task.profile) is not None for task in tasks)
