@@ -448,9 +448,7 @@ class TransferOptimizer:
     def _target(self) -> EncodedTask:
         codes = np.array(self._codes).reshape(len(self._trials), self.space.n_columns)
         z, metrics = trial_scores(self._trials), trial_metrics(self._trials)
-        return EncodedTask(
-            codes, z, self.space.categorical, self.profile, metrics=metrics, prior=self.prior
-        )
+        return EncodedTask(codes, z, self.space.categorical, self.profile, "", metrics, self.prior)
 
     def _observed_model(self, target: EncodedTask, hints: SearchHints) -> AcquisitionModel | None:
         """The surrogate's posterior given the observed trials; None if it needs more of them."""

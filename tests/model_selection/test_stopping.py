@@ -76,7 +76,7 @@ def test_failures_before_the_first_success_do_not_use_up_patience():
 
 def test_verbose_says_why_a_search_stopped(capsys):
     def last_line(**params):
-        make_search({"a": [0.1, 0.4, 0.3, 0.5]}, verbose=1, **params).fit(X, y)
+        make_search({"a": [0.3, 0.4, 0.1, 0.5]}, verbose=1, **params).fit(X, y)
         return capsys.readouterr().out.splitlines()[-1]
 
     assert last_line(patience=1) == (
