@@ -20,14 +20,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import loguniform
 from sklearn.datasets import load_diabetes, make_classification
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import cross_val_score
+from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.build_starter import Judge
+from benchmarks.plain_bo import make_asker
 from benchmarks.runner import RESULTS, format_page, make_parser, markdown_table
-from sktransfer import Archive, profile
+from sktransfer import Archive, Space, TransferOptimizer, profile
 from sktransfer.surrogates import ABLR, EncodedTask, make_surrogate
 from sktransfer.utils._hashing import digest
 
@@ -157,6 +160,85 @@ def read_cached_model() -> float:
         return min(elapsed(lambda: cache.get(settings, tasks)) for _ in range(10))
 
 
+FIRST_PROPOSALS = """
+import time
+start = time.process_time()
+from scipy.stats import loguniform
+from sklearn.svm import SVC
+from sktransfer import suggest
+import numpy as np
+rng = np.random.default_rng(0)
+X = rng.normal(size=(1000, 20))
+y = (X[:, 0] * X[:, 1] + rng.normal(size=1000) > 0).astype(int)
+space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-5, 1e1)}
+for shift in (0.0, 1e-3):
+    suggest(SVC(), space, X + shift, y)
+    print(time.process_time() - start)
+    start = time.process_time()
+"""
+
+
+def make_first_proposals() -> list[float]:
+    """CPU seconds of the first and of the second proposal of a new process, the fastest of 3.
+
+    The first includes all imports. Each run has an archive of its own, empty but for the starter.
+    """
+    rounds = []
+    for _ in range(3):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(
+                [sys.executable, "-c", FIRST_PROPOSALS],
+                cwd=Path(__file__).parents[1],
+                env=os.environ | {"SKTRANSFER_ARCHIVE": folder},
+                check=True,
+                capture_output=True,
+            )
+        rounds.append([float(line) for line in done.stdout.split()])
+    return [min(column) for column in zip(*rounds, strict=True)]
+
+
+def first_proposal() -> float:
+    """CPU seconds of the first proposal of a new process, imports included."""
+    return make_first_proposals()[0]
+
+
+def second_proposal() -> float:
+    """CPU seconds of a proposal for other data in a process that has made one."""
+    return make_first_proposals()[1]
+
+
+def propose_by(method: str, n_trials: int = 25) -> float:
+    """Median CPU seconds of a proposal of a search, for an SVC with what ships."""
+    X, y = make_classification(300, 10, random_state=0)
+    space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-5, 1e1)}
+    if method == "sktransfer":
+        parsed, own = Space.parse(space, SVC()), profile(X, y)
+        with tempfile.TemporaryDirectory() as folder:
+            past = Archive(folder, readonly=True).select(parsed, own).loaded().used
+        optimizer = TransferOptimizer(parsed, past, profile=own, random_state=0)
+        optimizer.fit_surrogate()
+        ask, tell = lambda: optimizer.ask()[0], optimizer.tell
+    else:
+        ask, tell = make_asker(method, space, 0)
+    seconds = []
+    for _ in range(n_trials):
+        begun = time.process_time()
+        params = ask()
+        seconds.append(time.process_time() - begun)
+        tell(params, -(np.log10(params["C"]) ** 2) - (np.log10(params["gamma"]) + 1) ** 2)
+    return float(np.median(seconds))
+
+
+def propose() -> float:
+    """Median CPU seconds of a proposal with what ships."""
+    return propose_by("sktransfer")
+
+
+def propose_over_optuna() -> float:
+    """The same over Optuna's GPSampler in the same run."""
+    return propose() / propose_by("optuna GPSampler")
+
+
 class Sleeping(Ridge):
     """An estimator that does not finish in time."""
 
@@ -184,6 +266,12 @@ LIMITS = [
     Limit("training DKLM, 500 tasks", train_dklm, 40.0, "CPU s"),
     Limit("reading a cached model", read_cached_model, 0.05, "s"),
     Limit("stopping a trial after 0.3 s", stop_slow_trial, 20.0, "s"),
+    Limit(
+        "first proposal of a process, 1000 × 20 data, with imports", first_proposal, 1.0, "CPU s"
+    ),
+    Limit("second proposal of a process, other data", second_proposal, 0.3, "CPU s"),
+    Limit("proposal with what ships, median of 25 trials", propose, 0.03, "CPU s"),
+    Limit("the same", propose_over_optuna, 0.2, "× Optuna's GPSampler"),
 ]
 
 

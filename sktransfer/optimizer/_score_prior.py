@@ -132,15 +132,18 @@ class PretrainedScores(ScorePrior):
         }
         self._has_own_target = any(n.startswith("TransformedTarget") for n in space.fixed)
         self._tables: dict[bytes, tuple[np.ndarray, list[np.ndarray]]] = {}
+        self._described: tuple[DatasetProfile | None, np.ndarray | None] = None, None
 
     # -- data sets -----------------------------------------------------------------------------
 
     def describe(self, profile: DatasetProfile | None) -> np.ndarray | None:
-        psi = self._model.embed(profile)
-        if psi is None or profile is None:
-            return None
-        units = astuple(Units.from_profile(profile, self._scaled))
-        return np.concatenate([psi, np.log10(np.maximum(units, 1e-12))])
+        if self._described[0] is not profile:  # that of the target is asked for at every trial
+            psi, made = self._model.embed(profile), None
+            if psi is not None and profile is not None:
+                units = astuple(Units.from_profile(profile, self._scaled))
+                made = np.concatenate([psi, np.log10(np.maximum(units, 1e-12))])
+            self._described = profile, made
+        return self._described[1]
 
     def embedding(self, descriptions: np.ndarray) -> np.ndarray:
         return descriptions[:, :-N_UNITS]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import expit
 
+MIN_INPUT = -80.0  # below, exp(-x) overflows and SiLU is 0
 Layer = tuple[np.ndarray, np.ndarray]
 """Weights (E, a, b) and biases (E, b)."""
 
@@ -23,5 +23,10 @@ def run_layers(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
 def finish_layers(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
     """Run the layers after the first, given its output; (E, n, a) -> (E, n, b)."""
     for w, b in layers:
-        x = (x * expit(x)) @ w + b[:, None]
+        x = silu(x) @ w + b[:, None]
     return x
+
+
+def silu(x: np.ndarray) -> np.ndarray:
+    """x / (1 + exp(-x)); scipy's function of this name for float32 is several times slower."""
+    return x / (1.0 + np.exp(-np.maximum(x, MIN_INPUT)))

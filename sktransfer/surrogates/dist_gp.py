@@ -42,8 +42,9 @@ class DistGP(JointSurrogate):
     Parameters
     ----------
     encoder : Encoder or None
-        Turns a data set into a vector. None is ``PairEncoder()``. With ``ManualEncoder()`` it is
-        the papers' manualGP, with ``TaskIndex()`` their multiGP.
+        Turns a data set into a vector. None is ``PairEncoder()`` if past tasks kept rows, otherwise
+        ``PretrainedEncoder()``. With ``ManualEncoder()`` it is the papers' manualGP, with
+        ``TaskIndex()`` their multiGP.
     scores : {"standardize", "raw"}
         Whether to scale each task's scores to mean 0 and variance 1, or to assume one common scale.
     kernel : {"matern32", "matern52", "se"}

@@ -21,15 +21,19 @@ each feature weighted by how well it predicts that past tasks differ (`feature_w
 r and the noise are those that predict each past task best from the others (`leave_one_out`). If
 nothing but noise is found, past tasks are ignored.
 
-The first trial maximizes the lower confidence bound over the past tasks' best settings, because
-between these the means are uncertain. One or two trials do not identify similar past tasks, and no
-number does while no trial stands out. Until then the next trial is the setting that, together with
-those tried, does best over the past tasks (`portfolio`).
+With a pretrained prediction of the scores, the mu_i are what past tasks add to the predictions from
+their data (`transported_past`), and the model proposes from the first trial on. The embedding
+replaces the meta-features where it predicts past tasks better.
+
+Without one, the first trial maximizes the lower confidence bound over the past tasks' best
+settings, because between these the means are uncertain. One or two trials do not identify similar
+past tasks, and no number does while no trial stands out. Until then the next trial is the setting
+that, together with those tried, does best over the past tasks (`portfolio`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -173,7 +177,7 @@ class TaskPrior(TaskProcesses):
         }
         descriptions = describe_past(tasks) if self.pretrained else None
         if descriptions is None or tasks[0].prior is None:
-            self.learned_ |= self._fit_hyperparameters(weighted / units[1], None)[0]
+            self.learned_ |= self._fit_hyperparameters(weighted / units[1], {})[0]
             return
         self.learned_ |= {"descriptions": descriptions}
         prediction = self._fit_gain(tasks[0].prior)
@@ -197,8 +201,15 @@ class TaskPrior(TaskProcesses):
         filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
         squares = _squared_distances(filled, filled, np.ones(filled.shape[1]))
         unit = _median_distance(squares)
+        expected = {}
+        if prediction is not None:
+            descriptions = self.learned_["descriptions"]
+            expected = {
+                task: prediction.of_past(self.past_.theta[self._kept_rows(task)], descriptions)
+                for task in self._validation_tasks
+            }
         found = [
-            self._fit_hyperparameters(each, prediction) for each in (squares / unit, by_features)
+            self._fit_hyperparameters(each, expected) for each in (squares / unit, by_features)
         ]
         uses_embedding = found[0][1] >= found[1][1]
         chosen = found[0] if uses_embedding else found[1]
@@ -207,8 +218,19 @@ class TaskPrior(TaskProcesses):
             "embedding_unit": np.array(unit),
         }
 
+    @property
+    def _validation_tasks(self) -> list[int]:
+        """Numbers of the past tasks that hyperparameters are selected on."""
+        m = len(self.past_)
+        chosen = np.linspace(0, m - 1, min(m, MAX_VALIDATION_TASKS)).astype(int)
+        return np.unique(chosen).tolist()
+
+    def _kept_rows(self, task: int) -> np.ndarray:
+        """Rows of the trials that a past task's process knows."""
+        return np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
+
     def _fit_hyperparameters(
-        self, squares: np.ndarray, prediction: TargetPrediction | None
+        self, squares: np.ndarray, expected: Mapping[int, np.ndarray]
     ) -> tuple[dict[str, np.ndarray], float]:
         """Hyperparameters that predict past tasks best, whether all scores are noise; likelihood.
 
@@ -216,26 +238,26 @@ class TaskPrior(TaskProcesses):
         ----------
         squares : ndarray of shape (m, m)
             Squared distances of past tasks.
-        prediction : TargetPrediction or None
-            If given, past tasks are compared after the predictions from their data are subtracted.
+        expected : dict of int to ndarray of shape (m, n)
+            What was predicted at the trials of a past task, from the data of each past task. It is
+            subtracted before past tasks are compared. Empty without predictions.
         """
         m = len(self.past_)
         if m < 3:
             default = np.array(DEFAULT_HYPERPARAMETERS)
             return {"hyperparameters": default, "noise": np.array(False)}, 0.0
         found, n_trials = [], []
-        for task in np.unique(np.linspace(0, m - 1, min(m, MAX_VALIDATION_TASKS)).astype(int)):
+        for task in self._validation_tasks:
             excluded = np.where(np.arange(m) == task, np.inf, 0)
             order = np.argsort(squares[task] + excluded, kind="stable")
             others = order[: min(m - 1, self.max_tasks)]
-            rows = np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
+            rows = self._kept_rows(task)
             theta, z = self.past_.theta[rows], self.past_.z[rows]
             lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))
             K = kernel_matrix(theta, theta, lengths, self.past_.categorical, self.kernel)
             F = self._processes.take(others).mean(theta)
-            if prediction is not None:
-                expected = prediction.of_past(theta, self.learned_["descriptions"][[task, *others]])
-                z, F = z - expected[0], F - expected[1:]
+            if expected:
+                z, F = z - expected[task][task], F - expected[task][others]
             found.append(loo_log_likelihood(z, K, F, squares[task][others], self._prior_count))
             n_trials.append(len(z))
         best, is_noise, value = select_by_likelihood(np.array(found), np.array(n_trials))
