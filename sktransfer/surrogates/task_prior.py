@@ -33,7 +33,7 @@ that, together with those tried, does best over the past tasks (`portfolio`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -43,12 +43,8 @@ from sktransfer.encoders import ManualEncoder
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior, Prior
 from sktransfer.surrogates._core.feature_weights import fit_feature_weights
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates._core.kernels import kernel_matrix
 from sktransfer.surrogates._core.leave_one_out import (
-    DEFAULT_HYPERPARAMETERS,
     kernel_weights,
-    loo_log_likelihood,
-    select_by_likelihood,
 )
 from sktransfer.surrogates._core.model_averaging import AveragedPosterior, average_by_evidence
 from sktransfer.surrogates._core.past_prior import (
@@ -59,6 +55,7 @@ from sktransfer.surrogates._core.past_prior import (
 )
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates._core.portfolio import select_greedily
+from sktransfer.surrogates._core.task_comparison import TaskComparison
 from sktransfer.surrogates._core.task_processes import TaskProcesses
 from sktransfer.surrogates._core.transported_past import (
     TargetPrediction,
@@ -79,7 +76,6 @@ from sktransfer.utils._scores import impute_failures
 MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
 MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
 MIN_TRIALS_FOR_MODEL = 3  # from which on the model proposes, if the scores differ
-MAX_VALIDATION_TASKS = 40  # past tasks that the hyperparameters are selected on
 N_REFERENCE_SETTINGS = 300  # past settings at which tasks are compared
 BEST_PER_TASK = 3  # best settings of each task, from which first trials are selected
 PORTFOLIO_SIZE = 20
@@ -177,7 +173,7 @@ class TaskPrior(TaskProcesses):
         }
         descriptions = describe_past(tasks) if self.pretrained else None
         if descriptions is None or tasks[0].prior is None:
-            self.learned_ |= self._fit_hyperparameters(weighted / units[1], {})[0]
+            self.learned_ |= self._compare_tasks().fit_hyperparameters(weighted / units[1])[0]
             return
         self.learned_ |= {"descriptions": descriptions}
         prediction = self._fit_gain(tasks[0].prior)
@@ -201,16 +197,11 @@ class TaskPrior(TaskProcesses):
         filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
         squares = _squared_distances(filled, filled, np.ones(filled.shape[1]))
         unit = _median_distance(squares)
-        expected = {}
+        comparison = self._compare_tasks()
         if prediction is not None:
-            descriptions = self.learned_["descriptions"]
-            expected = {
-                task: prediction.of_past(self.past_.theta[self._kept_rows(task)], descriptions)
-                for task in self._validation_tasks
-            }
-        found = [
-            self._fit_hyperparameters(each, expected) for each in (squares / unit, by_features)
-        ]
+            expected = comparison.predict_all(prediction, self.learned_["descriptions"])
+            comparison = replace(comparison, expected=expected)
+        found = [comparison.fit_hyperparameters(each) for each in (squares / unit, by_features)]
         uses_embedding = found[0][1] >= found[1][1]
         chosen = found[0] if uses_embedding else found[1]
         return chosen[0] | {
@@ -218,50 +209,16 @@ class TaskPrior(TaskProcesses):
             "embedding_unit": np.array(unit),
         }
 
-    @property
-    def _validation_tasks(self) -> list[int]:
-        """Numbers of the past tasks that hyperparameters are selected on."""
-        m = len(self.past_)
-        chosen = np.linspace(0, m - 1, min(m, MAX_VALIDATION_TASKS)).astype(int)
-        return np.unique(chosen).tolist()
-
-    def _kept_rows(self, task: int) -> np.ndarray:
-        """Rows of the trials that a past task's process knows."""
-        return np.flatnonzero((self.past_.owner == task) & self.learned_["kept"])
-
-    def _fit_hyperparameters(
-        self, squares: np.ndarray, expected: Mapping[int, np.ndarray]
-    ) -> tuple[dict[str, np.ndarray], float]:
-        """Hyperparameters that predict past tasks best, whether all scores are noise; likelihood.
-
-        Parameters
-        ----------
-        squares : ndarray of shape (m, m)
-            Squared distances of past tasks.
-        expected : dict of int to ndarray of shape (m, n)
-            What was predicted at the trials of a past task, from the data of each past task. It is
-            subtracted before past tasks are compared. Empty without predictions.
-        """
-        m = len(self.past_)
-        if m < 3:
-            default = np.array(DEFAULT_HYPERPARAMETERS)
-            return {"hyperparameters": default, "noise": np.array(False)}, 0.0
-        found, n_trials = [], []
-        for task in self._validation_tasks:
-            excluded = np.where(np.arange(m) == task, np.inf, 0)
-            order = np.argsort(squares[task] + excluded, kind="stable")
-            others = order[: min(m - 1, self.max_tasks)]
-            rows = self._kept_rows(task)
-            theta, z = self.past_.theta[rows], self.past_.z[rows]
-            lengths = np.exp(self.learned_["h"][others, :-2].mean(axis=0))
-            K = kernel_matrix(theta, theta, lengths, self.past_.categorical, self.kernel)
-            F = self._processes.take(others).mean(theta)
-            if expected:
-                z, F = z - expected[task][task], F - expected[task][others]
-            found.append(loo_log_likelihood(z, K, F, squares[task][others], self._prior_count))
-            n_trials.append(len(z))
-        best, is_noise, value = select_by_likelihood(np.array(found), np.array(n_trials))
-        return {"hyperparameters": best, "noise": np.array(is_noise)}, value
+    def _compare_tasks(self) -> TaskComparison:
+        return TaskComparison(
+            self.past_,
+            self._processes,
+            self.learned_["kept"],
+            self.learned_["h"][:, :-2],
+            self.kernel,
+            self.max_tasks,
+            self._prior_count,
+        )
 
     @property
     def _prior_count(self) -> float:

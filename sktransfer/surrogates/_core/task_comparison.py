@@ -1,0 +1,105 @@
+"""`TaskComparison`: hyperparameters of `TaskPrior`, selected by how past tasks predict each other.
+
+Notation of `leave_one_out`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sktransfer.surrogates._core.kernels import kernel_matrix
+from sktransfer.surrogates._core.leave_one_out import (
+    DEFAULT_HYPERPARAMETERS,
+    loo_log_likelihood,
+    select_by_likelihood,
+)
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs
+from sktransfer.surrogates._core.transported_past import TargetPrediction
+
+MAX_VALIDATION_TASKS = 40  # past tasks that the hyperparameters are selected on
+
+
+@dataclass(frozen=True)
+class TaskComparison:
+    """Compares past tasks with each other.
+
+    Parameters
+    ----------
+    past : PastTrials
+    processes : TaskGPs
+        One for each past task.
+    kept : ndarray of bool, shape (N,)
+        The trials that the processes know.
+    lengths : ndarray of shape (m, d)
+        Lengthscales of the processes.
+    kernel : str
+    max_tasks : int
+        Maximum number of other tasks that a task is predicted from.
+    prior_count : float
+        As in `kernel_weights`.
+    expected : dict of int to ndarray of shape (m, n)
+        What was predicted at the trials of a past task, from the data of each past task. It is
+        subtracted before past tasks are compared. Empty without predictions.
+    """
+
+    past: PastTrials
+    processes: TaskGPs
+    kept: np.ndarray
+    lengths: np.ndarray
+    kernel: str
+    max_tasks: int
+    prior_count: float = 0.0
+    expected: Mapping[int, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def validation_tasks(self) -> list[int]:
+        """Numbers of the past tasks that hyperparameters are selected on."""
+        m = len(self.past)
+        chosen = np.linspace(0, m - 1, min(m, MAX_VALIDATION_TASKS)).astype(int)
+        return np.unique(chosen).tolist()
+
+    def rows_of(self, task: int) -> np.ndarray:
+        """Rows of the trials that the process of a past task knows."""
+        return np.flatnonzero((self.past.owner == task) & self.kept)
+
+    def predict_all(
+        self, prediction: TargetPrediction, descriptions: np.ndarray
+    ) -> dict[int, np.ndarray]:
+        """The `expected` scores, given the descriptions of all past data, (m, q)."""
+        return {
+            task: prediction.of_past(self.past.theta[self.rows_of(task)], descriptions)
+            for task in self.validation_tasks
+        }
+
+    def fit_hyperparameters(self, squares: np.ndarray) -> tuple[dict[str, np.ndarray], float]:
+        """Hyperparameters that predict past tasks best, whether all scores are noise; likelihood.
+
+        Parameters
+        ----------
+        squares : ndarray of shape (m, m)
+            Squared distances of past tasks.
+        """
+        m = len(self.past)
+        if m < 3:
+            default = np.array(DEFAULT_HYPERPARAMETERS)
+            return {"hyperparameters": default, "noise": np.array(False)}, 0.0
+        found, n_trials = [], []
+        for task in self.validation_tasks:
+            excluded = np.where(np.arange(m) == task, np.inf, 0)
+            order = np.argsort(squares[task] + excluded, kind="stable")
+            others = order[: min(m - 1, self.max_tasks)]
+            rows = self.rows_of(task)
+            theta, z = self.past.theta[rows], self.past.z[rows]
+            lengths = np.exp(self.lengths[others].mean(axis=0))
+            K = kernel_matrix(theta, theta, lengths, self.past.categorical, self.kernel)
+            F = self.processes.take(others).mean(theta)
+            if self.expected:
+                z, F = z - self.expected[task][task], F - self.expected[task][others]
+            found.append(loo_log_likelihood(z, K, F, squares[task][others], self.prior_count))
+            n_trials.append(len(z))
+        best, is_noise, value = select_by_likelihood(np.array(found), np.array(n_trials))
+        return {"hyperparameters": best, "noise": np.array(is_noise)}, value
