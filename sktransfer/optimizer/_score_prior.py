@@ -22,7 +22,7 @@ from sktransfer.pretrained import PretrainedModel, Units, load_model
 from sktransfer.space import Space, is_scaled
 from sktransfer.surrogates import ScorePrior
 
-N_KNOTS = 129  # of a continuous axis, between which codes are interpolated
+N_KNOTS = 65  # of a continuous axis, between which codes are interpolated
 MAX_LISTED = 200  # values of an axis that are encoded one by one
 N_UNITS = 5
 METRICS = {

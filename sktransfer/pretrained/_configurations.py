@@ -126,32 +126,33 @@ class Parameter:
         if self.values:
             names = [ALIASES.get(v, v) if isinstance(v, str) else v for v in values]
             return np.array([[float(v == option) for option in self.values] for v in names])
-        unit = unit_of(owner, self.name)
-        return np.array([self._encode_number(value, unit, units) for value in values])
+        return self._encode_numbers(values, unit_of(owner, self.name), units)
 
-    def _encode_number(self, value: Any, unit: Unit | None, units: Units) -> list[float]:
-        """The place of a number, whether there is no limit, and the place relative to its unit."""
-        number = resolve(value, self.name, units)
-        is_unlimited = number is None
-        number = self.high if number is None else number
-        code = [self._place(number), float(is_unlimited)]
+    def _encode_numbers(self, values: Sequence[Any], unit: Unit | None, units: Units) -> np.ndarray:
+        """The place of numbers, whether there is no limit, and the place relative to their unit."""
+        resolved = [resolve(value, self.name, units) for value in values]
+        is_unlimited = np.array([number is None for number in resolved])
+        numbers = np.array([self.high if number is None else number for number in resolved])
+        columns = [self._place(numbers), is_unlimited.astype(float)]
         if unit is not None:
-            ratio = np.log10(max(number, 1e-12) / max(unit(units), 1e-12))
-            code.append(float(np.clip(ratio / RELATIVE_DECADES, -MAX_PLACE, MAX_PLACE)))
-        return code
+            ratio = np.log10(np.maximum(numbers, 1e-12) / max(unit(units), 1e-12))
+            columns.append(np.clip(ratio / RELATIVE_DECADES, -MAX_PLACE, MAX_PLACE))
+        return np.column_stack(columns)
 
-    def _place(self, number: float) -> float:
-        """Where a number lies between the bounds, from -1 to 1."""
+    def _place(self, numbers: np.ndarray) -> np.ndarray:
+        """Where numbers lie between the bounds, from -1 to 1; (n,) -> (n,)."""
         low, high = self.low, self.high
         if self.log:
             # Zero lies one decade below the lower bound.
-            low, high, number = np.log10(low), np.log10(high), np.log10(max(number, low / 10.0))
-        place = 2.0 * (number - low) / (high - low) - 1.0
-        return float(np.clip(place, -MAX_PLACE, MAX_PLACE))
+            numbers = np.log10(np.maximum(numbers, low / 10.0))
+            low, high = np.log10(low), np.log10(high)
+        return np.clip(2.0 * (numbers - low) / (high - low) - 1.0, -MAX_PLACE, MAX_PLACE)
 
 
 def resolve(value: Any, name: str, units: Units) -> float | None:
     """A value as a number; None if it sets no limit or is not understood."""
+    if type(value) is float and name not in ("min_samples_leaf", "min_samples_split"):
+        return value
     p, is_whole = units.n_columns, isinstance(value, (int, np.integer))
     if isinstance(value, bool) or value is None:
         return {"max_features": 1.0, "max_samples": 1.0}.get(name)
