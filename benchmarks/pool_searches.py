@@ -70,7 +70,6 @@ SURROGATES = {  # method -> surrogate
     SHIPPED: "auto",
     PRETRAINED: "auto",
     PAST: "auto",
-    "10 past": "auto",
     "3 past": "auto",
     "1 past": "auto",
     MISLEADING: "auto",
