@@ -94,7 +94,12 @@ class AcquisitionModel:
         self.best = posterior.incumbent(target.z)
 
     def predict(self, code: np.ndarray) -> tuple[float, float]:
-        """Mean and standard deviation of one score, that of the common level included; (1, d)."""
+        """Mean and standard deviation of one score, that of the common level included; (1, d).
+
+        NaN if the unit of the scores is not known yet.
+        """
+        if not self._posterior.has_unit:
+            return math.nan, math.nan
         [mean], [std] = self.predict_scores(code)
         return float(mean), math.hypot(std, self._posterior.level_std)
 

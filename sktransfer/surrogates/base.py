@@ -151,9 +151,12 @@ class Posterior:
     level_std : float
         Uncertainty of the common level of all predictions. `predict` leaves it out, because it
         favors no configuration.
+    has_unit : bool
+        Whether predictions have the unit of the scores. Otherwise they only rank configurations.
     """
 
     level_std: float = 0.0
+    has_unit: bool = True
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation; (n, d) -> (n,), (n,)."""

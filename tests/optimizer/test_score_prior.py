@@ -31,8 +31,13 @@ METRIC = ("accuracy", "score")
 
 
 @pytest.fixture(scope="module")
-def model():
-    return PretrainedModel(make_arrays())
+def arrays():
+    return make_arrays()
+
+
+@pytest.fixture(scope="module")
+def model(arrays):
+    return PretrainedModel(arrays)
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +111,10 @@ def test_transformed_target_has_no_units(data):
         ),
     ],
 )
-def test_there_is_no_prior_where_nothing_is_known(space, estimator, problem, data, monkeypatch):
-    arrays = make_arrays()
-    monkeypatch.setattr(
-        "sktransfer.optimizer._score_prior.load_model", lambda *_: PretrainedModel(arrays)
-    )
+def test_there_is_no_prior_where_nothing_is_known(
+    space, estimator, problem, model, data, monkeypatch
+):
+    monkeypatch.setattr("sktransfer.optimizer._score_prior.load_model", lambda *_: model)
     prior = find_score_prior(Space.parse(space, estimator), data, METRIC)
     assert prior is None or not prior.has_scores, problem
 
@@ -128,9 +132,9 @@ def test_metrics_choose_the_output_of_the_head(data):
     assert 0.3 < shift < 1.1 and -6 < log_scale < 0
 
 
-def test_damaged_array_warns_and_search_runs(tmp_path, data):
+def test_damaged_array_warns_and_search_runs(arrays, tmp_path, data):
     path = tmp_path / "classification.npz"
-    write_model(path, make_arrays())
+    write_model(path, arrays)
     raw = bytearray(path.read_bytes())
     place = raw.find(b"head.SVC.1.w.npy") + 60
     raw[place : place + 40] = bytes(40)
@@ -165,6 +169,16 @@ def test_odd_data_get_a_proposal(X, y):
             [params] = optimizer.ask()
             optimizer.tell(params, score)
     assert 1 <= params["max_depth"] < 20
+
+
+@pytest.mark.parametrize(("metric", "is_known"), [("accuracy", True), ("own score", False)])
+def test_first_prediction_needs_the_unit_of_the_metric(data, metric, is_known):
+    space = Space.parse({"C": loguniform(1e-3, 1e3)}, SVC())
+    optimizer = TransferOptimizer(space, profile=data, metric=metric, random_state=0)
+    first, *_ = optimizer.propose(3)
+    assert np.isfinite(first.mean) == np.isfinite(first.std) == is_known
+    optimizer.tell(first.params, 17.0)
+    assert np.isfinite(optimizer.propose()[0].mean)
 
 
 def test_data_unlike_any_other_have_no_embedding(data, monkeypatch):

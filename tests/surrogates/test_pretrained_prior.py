@@ -92,6 +92,13 @@ def test_level_of_prediction_is_that_of_the_scores():
     assert 0.6 < mean.min() < 0.8 < mean.max() < 0.9
 
 
+def test_prediction_without_a_level_has_no_unit_before_the_first_trial():
+    model = TaskPrior().fit([])
+    assert not model.posterior(target(0.25)).has_unit
+    assert model.posterior(target(0.25, n=1)).has_unit
+    assert model.posterior(target(0.25, prior=Peaks(level=(0.8, -3.0)))).has_unit
+
+
 def test_past_tasks_are_compared_with_their_own_predictions():
     """Past peaks were 0.2 to the right of what their data predicted: the target's is too."""
     past = [past_task(p, actual=p + 0.25, seed=i) for i, p in enumerate((0.1, 0.3, 0.5, 0.2, 0.4))]

@@ -65,6 +65,11 @@ class TargetPrediction:
         used = np.where(known[:, None], descriptions, self._description)
         return self.gain * self._prior.predict(theta, used)[0]
 
+    @property
+    def has_unit(self) -> bool:
+        """Whether the unit of the scores is known before the first trial."""
+        return self._prior.level(self._description) is not None
+
     def level(self, seen: np.ndarray) -> Level:
         """Prior of the target's shift and scale without past tasks, given observed scores (n,)."""
         found = self._prior.level(self._description)
