@@ -370,9 +370,8 @@ class TaskPrior(TaskProcesses):
         used = slice(None if np.isfinite(target.z).any() else 0)
         y = impute_failures(target.z, usual=float(np.exp(level.log_scale)))[used]
         conditioned = ConditionedPosterior(prior, theta := target.theta[used], y, level)
-        conditioned.has_unit = (
-            uses_past or bool(len(y)) or prediction is None or prediction.has_unit
-        )
+        if prediction is not None and not uses_past and not len(y):
+            conditioned.has_unit = prediction.has_unit
         if not len(y) or not self.guard:
             return conditioned
         # Even prior odds: the past tasks chose the first trials already.
