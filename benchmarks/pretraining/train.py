@@ -41,6 +41,7 @@ PARTS = ("meta", "scale", "curve", "relative")
 SIZES = ("meta.log_rows", "meta.log_columns", "meta.log_classes")
 N_MEMBERS = 4
 N_FAMILY_SPLITS = 4
+MIN_DATA_SETS = 200  # in the store, without which an estimator gets no head
 MIN_SCORES = 10
 MAX_LEVEL = 5.0
 OPTIONS = TrainingOptions()
@@ -114,6 +115,7 @@ def train(
     kind = data.profiles[0].kind
     columns = choose_columns(data.names, parts)
     numbers = data.features[:, columns]
+    surfaces = [surface for surface in surfaces if len(surface.rows) >= MIN_DATA_SETS]
     made = [make_training_surface(surface, how).take(is_used) for surface in surfaces]
     made = [surface for surface in made if len(surface.rows)]
     counts: dict[str, int] = {}
