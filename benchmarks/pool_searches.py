@@ -33,7 +33,7 @@ from benchmarks.data import data_folder
 from benchmarks.first_trial import seed_of
 from benchmarks.peers import data_of
 from benchmarks.pool_report import Regrets, write_kind
-from benchmarks.pretraining.choose import Cell, profile_of, read_cells
+from benchmarks.pretraining.choose import Cell, read_cells
 from benchmarks.pretraining.train import split_development
 from benchmarks.runner import (
     RESULTS,
@@ -110,7 +110,7 @@ def search_pool(
     optimizer = TransferOptimizer(
         pools.space_of(cell.estimator),
         past,
-        profile=profile_of(kind, cell.data, folder),
+        profile=pools.profile_of(kind, cell.data, folder),
         surrogate=make_surrogate(surrogate),
         metric=pools.SCORING[kind],
         random_state=seed,
@@ -133,7 +133,7 @@ def list_pool(cell: Cell, method: str, past: Sequence[Task], folder: Path, seed:
     problem = peer_methods.Problem(
         dict(pools.PROBLEMS[cell.estimator].space),
         space,
-        profile_of(kind, cell.data, folder),
+        pools.profile_of(kind, cell.data, folder),
         past,
         seed,
     )
@@ -230,7 +230,7 @@ class Comparison:
         return Task.from_trials(
             pools.space_of(estimator),
             trials,
-            profile_of(self.kind, data, self.folder),
+            pools.profile_of(self.kind, data, self.folder),
             metrics=[pools.SCORING[self.kind]],
             id=data,
         )
@@ -239,7 +239,7 @@ class Comparison:
         with TemporaryDirectory() as empty, warnings.catch_warnings():
             warnings.simplefilter("ignore")
             archive = Archive(empty, readonly=True, starter=True)
-            own = profile_of(self.kind, data, self.folder)
+            own = pools.profile_of(self.kind, data, self.folder)
             tasks = archive.select(pools.space_of(estimator), own).loaded().used
         return [task for task in tasks if self.family.get(data_of(task)) != self.family[data]]
 

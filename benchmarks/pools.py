@@ -42,7 +42,7 @@ from benchmarks.evaluations import data_sets, families
 from benchmarks.first_trial import split_families
 from benchmarks.pretraining.families import RELATED, regression_sets, split_regression
 from benchmarks.runner import RESULTS, make_parser, packed_file, read_rows, run_all, update_runs
-from sktransfer import Space
+from sktransfer import DatasetProfile, Space, profile
 
 MAX_ROWS = 400
 N_SPLITS = 3
@@ -179,6 +179,12 @@ def load(kind: str, name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """X and y of a data set."""
     read = load_classification if kind == "classification" else load_regression
     return read(name, folder, MAX_ROWS)
+
+
+@lru_cache(maxsize=256)
+def profile_of(kind: str, name: str, folder: Path) -> DatasetProfile:
+    """The profile of a data set."""
+    return profile(*load(kind, name, folder))
 
 
 def space_of(estimator: str) -> Space:

@@ -18,6 +18,8 @@ STRANGE_FACTOR = 1.5
 
 def measure_inputs(numbers: np.ndarray) -> np.ndarray:
     """Low, high, mean and standard deviation of each number of the profiles; (D, F) -> (4, F)."""
+    if not numbers.shape[1]:  # an encoder that knows nothing of the data, for comparison
+        return np.empty((4, 0))
     filled = np.where(np.isfinite(numbers).any(axis=0), numbers, 0.0)
     low, high = np.nanpercentile(filled, USUAL_RANGE, axis=0)
     clipped = np.clip(filled, low, high)

@@ -112,7 +112,7 @@ class PretrainedModel:
         if profile is None or profile.kind != self.kind or not profile.response_curves:
             return None
         numbers = self.read_numbers(profile)
-        if np.isfinite(numbers).mean() < MIN_KNOWN_SHARE:
+        if np.isfinite(numbers).sum() < MIN_KNOWN_SHARE * len(numbers):
             return None
         return self.embed_numbers(numbers[None])[0]
 

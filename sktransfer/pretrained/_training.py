@@ -186,7 +186,7 @@ def _make_weights(
 
     def add(prefix: str, sizes: Sequence[int]) -> None:
         for number, (a, b) in enumerate(pairwise(sizes)):
-            scale = (1.0 if number < len(sizes) - 2 else 0.3) / np.sqrt(a)
+            scale = (1.0 if number < len(sizes) - 2 else 0.3) / np.sqrt(max(a, 1))
             made[f"{prefix}.{number}.w"] = torch.randn(a, b, generator=generator) * scale
             made[f"{prefix}.{number}.b"] = torch.zeros(b)
 
