@@ -50,15 +50,9 @@ NOISY_METRICS = 2  # the noise of the folds was stored for the first metric, the
 
 def choose_columns(names: Sequence[str], parts: Sequence[str]) -> np.ndarray:
     """Positions of the numbers of some parts; the sizes are always among them, if there are any."""
-    wanted = (*parts, "sizes") if parts else ()
-    return np.array(
-        [
-            i
-            for i, name in enumerate(names)
-            if name.partition(".")[0] in wanted or (wanted and name in SIZES)
-        ],
-        dtype=int,
-    )
+    sizes = SIZES if parts else ()
+    is_read = [name.partition(".")[0] in parts or name in sizes for name in names]
+    return np.flatnonzero(is_read)
 
 
 def make_training_surface(surface: Surface, how: str = "standardize") -> TrainingSurface:

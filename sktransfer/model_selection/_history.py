@@ -150,7 +150,7 @@ def _seal(archive: Archive, data: DatasetProfile) -> tuple[ArchiveKey | None, Da
         key = archive.open_key()
     except OutOfReachError:
         return None, without_hashes(data)
-    except Exception:
+    except Exception:  # a key that cannot be read or written, for whatever reason
         return None, data
     return key, data if key is None else key.seal(data)
 

@@ -21,6 +21,7 @@ from sktransfer.exceptions import TransferWarning
 from sktransfer.pretrained import PretrainedModel, Units, load_model
 from sktransfer.space import Space, is_scaled
 from sktransfer.surrogates import ScorePrior
+from sktransfer.surrogates._core.transported_past import MAX_STRANGENESS
 
 N_KNOTS = 65  # of a continuous axis, between which codes are interpolated
 MAX_LISTED = 200  # values of an axis that are encoded one by one
@@ -294,6 +295,6 @@ def find_score_prior(
 def find_embedding(prior: ScorePrior | None, profile: DatasetProfile | None) -> np.ndarray | None:
     """The embedding of a data set; None if there is none, or it is unlike all of the training."""
     description = None if prior is None else prior.describe(profile)
-    if prior is None or description is None or prior.strangeness(description) > 1.0:
+    if prior is None or description is None or prior.strangeness(description) > MAX_STRANGENESS:
         return None
     return prior.embedding(description[None])[0]

@@ -20,16 +20,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sktransfer.pretrained._model import MAX_LOG_STD, MIN_LOG_STD
 from sktransfer.utils._threads import single_threaded
 
 if TYPE_CHECKING:
     import torch
 
-MIN_LOG_STD, MAX_LOG_STD = -3.0, 1.5
 LEVEL_WEIGHT = 0.1
 
 Arrays = dict[str, np.ndarray]
-Layers = list["tuple[torch.Tensor, torch.Tensor]"]
 
 
 @dataclass(frozen=True)
