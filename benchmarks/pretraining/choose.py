@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +24,8 @@ from scipy.special import gammaln
 
 from benchmarks import pools
 from benchmarks.data import data_folder
-from benchmarks.pretraining.surfaces import is_synthetic, load_data_sets, load_surfaces
-from benchmarks.pretraining.train import N_MEMBERS, OPTIONS, PARTS, split_development, train
+from benchmarks.pretraining.train import N_MEMBERS, split_development
+from benchmarks.pretraining.variants import VARIANTS, train_variant
 from benchmarks.runner import (
     WORK,
     format_page,
@@ -36,9 +35,6 @@ from benchmarks.runner import (
     run_all,
     update_runs,
 )
-from sktransfer.optimizer._score_prior import PretrainedScores
-from sktransfer.pretrained import PretrainedModel
-from sktransfer.space import is_scaled
 
 FIELDS = ("kind", "variant", "split")
 INTRODUCTION = (
@@ -54,28 +50,6 @@ INTRODUCTION = (
 KAPPAS = (0.0, 0.5, 1.0)
 MIN_RANGE = 0.005  # of a pool, from best to median, below which there is nothing to gain
 AT = (1, 2, 4, 6, 10, 12)
-ALL = (*PARTS, "sketch")
-VARIANTS: dict[str, dict[str, Any]] = {
-    "chosen": {},
-    "copula scores": {"how": "copula"},
-    "relative regret": {"how": "regret"},
-    "good settings count more": {"options": {"top_weight": 0.5}},
-    "psi of 8 numbers": {"options": {"n_embedding": 8}},
-    "psi of 32 numbers": {"options": {"n_embedding": 32}},
-    "twice as long": {"options": {"n_epochs": 2 * OPTIONS.n_epochs}},
-    "half as long": {"options": {"n_epochs": OPTIONS.n_epochs // 2}},
-    "larger networks": {"options": {"encoder_layers": (128, 64), "head_layers": (128, 128)}},
-    "an encoder for each estimator": {"apart": True},
-    "with the sketch": {"parts": ALL},
-    "nothing known of the data": {"parts": ()},
-    "sizes and units": {"parts": ("scale",)},
-    "handcrafted features": {"parts": ("meta", "scale")},
-    "sketch": {"parts": ("sketch", "scale")},
-    "response curves": {"parts": ("curve", "relative", "scale")},
-    "synthetic tables only": {"origin": "synthetic"},
-    "perturbed tables only": {"origin": "perturbed"},
-    **{f"{n} data sets": {"n_data_sets": n} for n in (125, 250, 500, 1000)},
-}
 
 
 class Cell(NamedTuple):
@@ -137,24 +111,6 @@ def random_search(cell: Cell, at: Sequence[int] = AT) -> np.ndarray:
     return np.array(found)
 
 
-def predict_pool(
-    model: PretrainedModel, cell: Cell, folder: Path
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Mean and standard deviation of the pool's comparable scores; None without a head."""
-    space = pools.space_of(cell.estimator)
-    owner = space.predictors[0]
-    if owner not in model.owners:
-        return None
-    scaled = bool(is_scaled(space.describe()))
-    scores = PretrainedScores(space, model, owner, scaled, metric=0, has_level=False)
-    description = scores.describe(pools.profile_of(model.kind, cell.data, folder))
-    if description is None:
-        return None
-    theta = space.encode(pools.draw_pool(cell.estimator, cell.data))
-    [mean], [std] = scores.predict(theta, description[None])
-    return mean, std
-
-
 def run(kind: str, variant: str, split: str, folder: Path, n_members: int) -> dict[str, Any]:
     """Train the models of a variant; return the results of each cell."""
     begun, cells = time.time(), read_cells(kind, split, folder)
@@ -163,15 +119,11 @@ def run(kind: str, variant: str, split: str, folder: Path, n_members: int) -> di
         groups = split_development(kind, folder)
     results = []
     for group in groups:
-        models = train_variant(kind, VARIANTS[variant], group, n_members)
+        predictors = train_variant(kind, VARIANTS[variant], group, n_members)
         for cell in cells:
-            if cell.family not in group:
-                continue
-            for model in models:
-                predicted = predict_pool(model, cell, folder)
-                if predicted is not None:
-                    results.append(_measure(cell, *predicted))
-                    break
+            if cell.family in group:
+                predicted = (each(cell.estimator, cell.data, folder) for each in predictors)
+                results += [_measure(cell, *found) for found in predicted if found is not None]
     return {"cells": results, "seconds": round(time.time() - begun)}
 
 
@@ -184,35 +136,6 @@ def _measure(cell: Cell, mean: np.ndarray, std: np.ndarray) -> dict[str, Any]:
         "unexplained": round(1.0 - float(r) * abs(float(r)), 4),
         "random": random_search(cell).round(4).tolist(),
     }
-
-
-def train_variant(
-    kind: str, variant: Mapping[str, Any], held_out: Sequence[str], n_members: int
-) -> list[PretrainedModel]:
-    """Train a variant without some families; several models if each estimator has its own."""
-    data, surfaces = load_data_sets(kind), load_surfaces(kind)
-    is_used = ~np.isin(data.families, held_out)
-    if "origin" in variant:
-        is_used &= is_synthetic(data.numbers) == (variant["origin"] == "synthetic")
-    if "n_data_sets" in variant:
-        is_used &= np.cumsum(is_used) <= variant["n_data_sets"]
-    options = replace(OPTIONS, **variant.get("options", {}))
-    owners = sorted({surface.owner for surface in surfaces})
-    parts = [[owner] for owner in owners] if variant.get("apart") else [owners]
-    return [
-        PretrainedModel(
-            train(
-                data,
-                [surface for surface in surfaces if surface.owner in part],
-                is_used,
-                options,
-                n_members,
-                variant.get("parts", PARTS),
-                variant.get("how", "standardize"),
-            )
-        )
-        for part in parts
-    ]
 
 
 # -- report ----------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ class Spec:
         Defaults that differ from those of scikit-learn because of the cost.
     scaled : bool
         Whether the scale of columns matters; then it is evaluated with and without a scaler.
-    group : {"cheap", "medium", "expensive", "slow"}
+    group : {"cheap", "medium", "forests", "networks", "slow"}
     max_rows : int
         Larger data sets are cut to this number of rows.
     """
@@ -185,19 +185,19 @@ def _classifiers() -> list[Spec]:
             scaled=True,
             group="medium",
         ),
-        Spec(ensemble.RandomForestClassifier(**seed), forest, group="expensive"),
+        Spec(ensemble.RandomForestClassifier(**seed), forest, group="forests"),
         Spec(ensemble.ExtraTreesClassifier(**seed), forest, group="slow"),
         Spec(
             ensemble.HistGradientBoostingClassifier(early_stopping=False, **seed),
             HISTOGRAMS | {"class_weight": BALANCE},
-            group="expensive",
+            group="forests",
         ),
         Spec(ensemble.GradientBoostingClassifier(**seed), BOOSTING, group="slow", max_rows=300),
         Spec(
             neural_network.MLPClassifier(max_iter=100, **seed),
             NETWORK,
             scaled=True,
-            group="expensive",
+            group="networks",
             max_rows=500,
         ),
     ]
@@ -220,19 +220,19 @@ def _regressors() -> list[Spec]:
         Spec(linear_model.Ridge(), penalty | {"alpha": log(1e-6, 1e6)}, scaled=True),
         Spec(linear_model.Lasso(**seed), penalty, scaled=True),
         Spec(neighbors.KNeighborsRegressor(), NEIGHBORS, scaled=True),
-        Spec(ensemble.RandomForestRegressor(**seed), FOREST, group="expensive"),
+        Spec(ensemble.RandomForestRegressor(**seed), FOREST, group="forests"),
         Spec(ensemble.ExtraTreesRegressor(**seed), FOREST, group="slow"),
         Spec(
             ensemble.HistGradientBoostingRegressor(early_stopping=False, **seed),
             HISTOGRAMS | {"loss": Choice(errors, (0.8, 0.2))},
-            group="expensive",
+            group="forests",
         ),
         Spec(ensemble.GradientBoostingRegressor(**seed), BOOSTING | steps, group="slow"),
         Spec(
             neural_network.MLPRegressor(max_iter=100, **seed),
             NETWORK,
             scaled=True,
-            group="expensive",
+            group="networks",
             max_rows=500,
         ),
     ]

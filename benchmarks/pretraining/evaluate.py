@@ -2,7 +2,7 @@
 
     export OMP_NUM_THREADS=1
     python -m benchmarks.pretraining.evaluate --jobs 1 --n 2000 --estimators cheap
-    python -m benchmarks.pretraining.evaluate --n 2000 --estimators medium expensive --every 3
+    python -m benchmarks.pretraining.evaluate --n 2000 --estimators forests networks --every 3
     python -m benchmarks.pretraining.evaluate --n 2000 --estimators profiles
     python -m benchmarks.pretraining.evaluate --pack
 
@@ -56,7 +56,7 @@ from benchmarks.pretraining.store import (
 )
 from benchmarks.pretraining.workers import run_in_workers
 
-GROUPS = ("cheap", "medium", "expensive", "slow", "profiles")
+GROUPS = ("cheap", "medium", "forests", "networks", "slow", "profiles")
 N_FOLDS = 3
 MAX_SECONDS = 5.0  # of the processor, for one fit and its predictions
 BOUNDED = {  # metrics in [0, 1]; the others are at most 0 (R2 is stored as R2 - 1)

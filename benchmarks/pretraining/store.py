@@ -1,10 +1,10 @@
 """The store of evaluations: compact shards that are committed, and records not yet in a shard.
 
-A record belongs to one data set and one group ("cheap", "medium", "expensive", "slow" or
-"profiles"). It is a dict of small arrays, the same names and shapes for all data sets of a task.
-Records are written one by one to `pending/`, which is not committed. `pack` adds them to shards of
-`SHARD_SIZE` numbers, one file for each group, task and shard: the arrays stacked, and the numbers
-of their data sets. An interrupted run loses at most the record that is being made.
+A record belongs to one data set and one group of estimators, or to the group "profiles". It is a
+dict of small arrays, the same names and shapes for all data sets of a task. Records are written one
+by one to `pending/`, which is not committed. `pack` adds them to shards of `SHARD_SIZE` numbers,
+one file for each group, task and shard: the arrays stacked, and the numbers of their data sets. An
+interrupted run loses at most the record that is being made.
 
 Scores are bounded by x (in [0, 1]) or x / (x - 1) (at most 0), and stored as 16-bit integers.
 Seconds and spreads have 8 bits.

@@ -33,7 +33,7 @@ from sktransfer.dataset._sketch import N_FEATURES, SKETCH_FORMAT
 from sktransfer.pretrained._configurations import ConfigurationEncoder, Parameter, Units
 from sktransfer.pretrained._inputs import name_numbers
 
-GROUPS = ("cheap", "medium", "expensive", "slow")
+GROUPS = ("cheap", "medium", "forests", "networks", "slow")
 MAX_LOSS = 3.0  # interquartile ranges below the first quartile at which scores are clipped
 MIN_SCORES = 10  # of a data set, without which a surface is left out
 

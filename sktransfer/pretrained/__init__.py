@@ -4,7 +4,14 @@
 them, and ``python -m sktransfer train`` continues their training with an archive.
 """
 
-from sktransfer.pretrained._configurations import ConfigurationEncoder, Units
+from sktransfer.pretrained._configurations import ConfigurationEncoder, Units, scale_of
 from sktransfer.pretrained._model import PretrainedModel, load_model, model_digest
 
-__all__ = ["ConfigurationEncoder", "PretrainedModel", "Units", "load_model", "model_digest"]
+__all__ = [
+    "ConfigurationEncoder",
+    "PretrainedModel",
+    "Units",
+    "load_model",
+    "model_digest",
+    "scale_of",
+]

@@ -82,6 +82,30 @@ _UNITS_OF_CLASS: dict[str, Unit] = {
 }
 
 
+_SCALES: dict[str, Unit] = {
+    "gamma": lambda u: 1.0 / u.variance,
+    "epsilon": lambda u: u.target_std,
+    "SVR.C": lambda u: u.target_std,
+    "LinearSVC.C": lambda u: 1.0 / u.variance,
+    "LogisticRegression.C": lambda u: 1.0 / u.variance,
+    "Lasso.alpha": lambda u: u.target_std * u.variance**0.5,
+    "Ridge.alpha": lambda u: u.variance,
+}
+
+
+def scale_of(owner: str, name: str) -> Unit | None:
+    """What a parameter is proportional to, if only the scale of columns or target changes.
+
+    If the data are multiplied by a number and the parameter changes like this, the estimator
+    predicts the same as before, with its usual penalty. None if there is no such rule: in
+    ``ElasticNet``, one part of the penalty would have to change and the other not.
+
+    >>> scale_of("SVR", "C")(Units(100, 5, target_std=20.0)), scale_of("ElasticNet", "alpha")
+    (20.0, None)
+    """
+    return _SCALES.get(f"{owner}.{name}", _SCALES.get(name))
+
+
 def unit_of(owner: str, name: str) -> Unit | None:
     """How the unit of a parameter follows from the data; None if it does not."""
     return _UNITS_OF_CLASS.get(f"{owner}.{name}", _UNITS.get(name))

@@ -111,10 +111,17 @@ class PretrainedModel:
         """psi of a data set, (q,); None if its profile holds too little."""
         if profile is None or profile.kind != self.kind or not profile.response_curves:
             return None
-        numbers = self.read_numbers(profile)
-        if np.isfinite(numbers).sum() < MIN_KNOWN_SHARE * len(numbers):
-            return None
-        return self.embed_numbers(numbers[None])[0]
+        numbers = self.read_numbers(profile)[None]
+        return self.embed_numbers(numbers)[0] if self.is_enough(numbers)[0] else None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the numbers of a profile that the encoder reads."""
+        return tuple(self._names)
+
+    def is_enough(self, numbers: np.ndarray) -> np.ndarray:
+        """Whether enough numbers of each data set are known to embed it; (K, F) -> (K,)."""
+        return np.isfinite(numbers).mean(axis=1) >= MIN_KNOWN_SHARE
 
     def read_numbers(self, profile: DatasetProfile) -> np.ndarray:
         """The numbers of a profile that the encoder reads, (F,); NaN where it has none."""

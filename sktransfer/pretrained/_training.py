@@ -3,9 +3,9 @@
 Notation: D data sets with F numbers each, psi (q,) their embedding; a surface has m data sets with
 c configurations of k columns, and scores of M metrics. psi = E(features) and (mean, log std) =
 f_e([configuration, psi]) are small networks. The loss is the negative log likelihood of the
-comparable scores, each data set weighted by the share of its variance that is not noise. A third
-network, L_e([is scaled, psi]), predicts the level of the scores: their shift and the logarithm of
-their scale.
+comparable scores, each data set weighted by the share of its variance that is not noise. A ranking
+loss can be added to it. A third network, L_e([is scaled, psi]), predicts the level of the scores:
+their shift and the logarithm of their scale.
 
 One model is an encoder with a head for each estimator. Several of them, from different seeds, are
 an ensemble.
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import torch
 
 LEVEL_WEIGHT = 0.1
+RANKING_SHARPNESS = 2.0  # of the distributions that the ranking loss compares
 
 Arrays = dict[str, np.ndarray]
 
@@ -86,6 +87,8 @@ class TrainingOptions:
         Standard deviation of noise that is added to the numbers of a profile.
     top_weight : float
         How much more the good configurations count: exp(top_weight z).
+    ranking : float
+        Weight of the ranking loss.
     anchor : float
         Cost of the squared distance of the weights from those that training starts from.
     keeps_encoder : bool
@@ -104,6 +107,7 @@ class TrainingOptions:
     dropout: float = 0.2
     noise: float = 0.1
     top_weight: float = 0.0
+    ranking: float = 0.0
     anchor: float = 0.0
     keeps_encoder: bool = False
     seed: int = field(default=0, compare=False)
@@ -251,7 +255,10 @@ def _step_loss(
         z = batch.z[rows[:, None], chosen]
         embedded = psi[own]
         mean, log_std = run_head(model, batch.owner, codes, embedded)
-        total = total + _surface_loss(mean, log_std, z, batch.weights[rows], options.top_weight)
+        weights = batch.weights[rows]
+        total = total + _surface_loss(mean, log_std, z, weights, options.top_weight)
+        if options.ranking:
+            total = total + options.ranking * _ranking_loss(mean, z, weights)
         level = run_layers(
             model, f"level.{batch.owner}", torch.cat([codes[:, 0, -1:], embedded], dim=1)
         )
@@ -280,6 +287,23 @@ def _surface_loss(
     loss = 0.5 * ((z - mean) * torch.exp(-log_std)) ** 2 + log_std
     weight = weights[:, None, :] * known * torch.exp(top_weight * z.clamp(-2.0, 2.0))
     return (loss * weight).sum() / weight.sum().clamp_min(1e-6)
+
+
+def _ranking_loss(mean: torch.Tensor, z: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    """How badly means order the configurations of a data set; (b, n, M) twice, weights (b, M).
+
+    The cross entropy of two distributions over the configurations (ListNet, Cao et al. 2007), one
+    by the scores and one by the means. It mostly depends on the best ones.
+    """
+    import torch
+
+    known = torch.isfinite(z)
+    hidden = torch.where(known, 0.0, -torch.inf)
+    wanted = torch.softmax(RANKING_SHARPNESS * torch.nan_to_num(z) + hidden, dim=1)
+    ranked = torch.log_softmax(RANKING_SHARPNESS * mean + hidden, dim=1)
+    loss = -(torch.nan_to_num(wanted) * torch.where(known, ranked, 0.0)).sum(dim=1)  # (b, M)
+    weights = weights * known.any(dim=1)
+    return (loss * weights).sum() / weights.sum().clamp_min(1e-6)
 
 
 def run_head(

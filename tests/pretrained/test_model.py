@@ -14,7 +14,7 @@ from sktransfer.exceptions import TransferWarning
 from sktransfer.pretrained import load_model
 from sktransfer.pretrained._model import KINDS, PretrainedModel, read_model, write_model
 from sktransfer.pretrained._networks import run_layers
-from sktransfer.pretrained._training import TrainingOptions, train_model
+from sktransfer.pretrained._training import TrainingOptions, _ranking_loss, train_model
 from sktransfer.pretrained._training import run_layers as run_torch
 from tests.pretrained.models import ENCODER, FAST, make_arrays, make_data, make_surface
 
@@ -163,3 +163,16 @@ def test_shipped_models_can_be_read(kind):
         codes = np.zeros((1, 3, model.encoder_of(owner).width + 1))
         mean, std = model.predict(owner, codes, np.zeros((1, len(model._center))), metric=0)
         assert np.isfinite(mean).all() and (std > 0).all()
+
+
+def test_ranking_loss_alone_teaches_the_order():
+    rng = np.random.default_rng(0)
+    z = torch.tensor(rng.normal(size=(4, 10, 2)), dtype=torch.float32)
+    z[0, :3] = torch.nan  # unknown scores, and data sets without any, teach nothing
+    z[1] = torch.nan
+    weights = torch.ones(4, 2)
+    right, wrong = (_ranking_loss(sign * torch.nan_to_num(z), z, weights) for sign in (1, -1))
+    assert right < wrong
+    moved = torch.nan_to_num(z).clone()
+    moved[0, :3], moved[1] = 9.0, -9.0
+    assert torch.isclose(_ranking_loss(moved, z, weights), right)
