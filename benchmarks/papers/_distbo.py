@@ -14,23 +14,41 @@ from benchmarks.papers._compare import best_so_far, ranks, trials_table, without
 from benchmarks.papers._distbo_tasks import Problem
 from benchmarks.papers._experiment import Rows, interval, markdown
 from benchmarks.papers._figures import curves, legend_beside, panels
+from benchmarks.papers._replay import with_seed
 from sktransfer import TransferOptimizer
 from sktransfer.encoders import ManualEncoder, TaskIndex
-from sktransfer.surrogates import DistBLR, DistGP, Surrogate
+from sktransfer.surrogates import GP, DistBLR, DistGP, Surrogate, TargetBLR, WarmStart
 
+PAPER = ["distGP", "manualGP", "multiGP", "initGP", "noneGP"]
+PAPER_BLR = ["distBLR", "manualBLR", "multiBLR", "initBLR", "noneBLR"]
 METHODS = ["dist-gp", "dist-blr", "manual-gp", "multi-gp", "warm-start", "gp", "random"]
 NAMES = (
-    "Names in the paper: `dist-gp` distGP, `dist-blr` distBLR, `manual-gp` manualGP, `multi-gp` "
-    "multiGP, `warm-start` initGP, `gp` noneGP, `random` RS."
+    "`distGP`, `manualGP`, `multiGP`, `initGP`, `noneGP` and the same with `BLR` are the methods "
+    "of the paper, without additions: no model averaging, and low scores are not raised. In lower "
+    "case they are the package's versions, which have both: `dist-gp`, `dist-blr`, `manual-gp`, "
+    "`multi-gp`, `warm-start` (initGP), `gp` (noneGP). `random` is RS. Bands in the figure are "
+    "one standard error of the mean over the runs."
 )
 AT = [1, 2, 3, 5, 10, 20, 50]
-N_RANDOM = {"multi-gp": 1, "gp": 4}
+N_RANDOM = {"multi-gp": 1, "multiGP": 1, "multiBLR": 1, "gp": 4, "noneGP": 4, "noneBLR": 4}
 """Number of random first trials, as in the paper; ours would start in the middle of the space."""
 
 
 def surrogate_of(method: str, encoder: Any, scores: str = "raw") -> str | Surrogate:
-    """Return the surrogate of a method; `encoder` is that of dist-gp and dist-blr."""
+    """Return the surrogate of a method; `encoder` is that of the dist- methods."""
+    plain = {"winsorize": False}
+    paper = {"scores": scores, "guard": False, **plain}
     made: dict[str, Surrogate] = {
+        "distGP": DistGP(encoder, **paper),
+        "manualGP": DistGP(ManualEncoder(), **paper),
+        "multiGP": DistGP(TaskIndex(), **paper),
+        "initGP": WarmStart(**plain),
+        "noneGP": GP(**plain),
+        "distBLR": DistBLR(encoder, **paper),
+        "manualBLR": DistBLR(ManualEncoder(), **paper),
+        "multiBLR": DistBLR(TaskIndex(), **paper),
+        "initBLR": WarmStart(model="blr", **plain),
+        "noneBLR": TargetBLR(**plain),
         "dist-gp": DistGP(encoder, scores=scores),
         "dist-blr": DistBLR(encoder, scores=scores),
         "manual-gp": DistGP(ManualEncoder(), scores=scores),
@@ -49,6 +67,7 @@ def search(
     end.
     """
     begun, rng = time.perf_counter(), np.random.default_rng([seed, 1])
+    surrogate = with_seed(surrogate, seed)
     optimizer = TransferOptimizer(
         problem.space,
         problem.tasks,
@@ -75,29 +94,43 @@ def search(
 
 
 def tables(rows: Rows, cell: Sequence[str] = ("seed",), what: str = "score") -> list[str]:
-    """Return tables of best scores, ranks, gains of dist-gp, and similarities where known."""
+    """Return tables of the paper's methods, then of the package's versions."""
+    paper = [r for r in rows if r["method"] in [*PAPER, *PAPER_BLR]]
+    ours = [r for r in rows if r["method"] in METHODS]
+    parts = [("The methods of the paper", paper, "distGP")]
+    parts += [("The package's versions", ours, "dist-gp")]
+    lines = []
+    for title, chosen, lead in parts:
+        if any(row["method"] == lead for row in chosen):
+            random = [r for r in rows if r["method"] == "random"] if lead == "distGP" else []
+            lines += [f"## {title}", "", *_tables(chosen + random, cell, what, lead)]
+    return lines
+
+
+def _tables(rows: Rows, cell: Sequence[str], what: str, lead: str) -> list[str]:
+    """Return tables of best scores, ranks, gains of `lead`, and similarities where known."""
     best = best_so_far(rows, cell)
-    lines = [f"## Best {what} after k trials, mean of {len(best['dist-gp'])} runs", ""]
+    lines = [f"### Best {what} after k trials, mean of {len(best[lead])} runs", ""]
     lines += trials_table(best, AT)
     lines += [
-        f"## Mean rank among {len(best)} methods, 1 is best",
+        f"### Mean rank among {len(best)} methods, 1 is best",
         "",
         *trials_table(ranks(best), AT),
     ]
-    lines += ["## Gain of dist-gp over the others in the same run, with a 95 % interval", ""]
-    length = best["dist-gp"].shape[1]
+    lines += [f"### Gain of {lead} over the others in the same run, with a 95 % interval", ""]
+    length = best[lead].shape[1]
     at = [k for k in (1, 3, 5, 10) if k <= length]
     body = [
-        [name, *(interval((best["dist-gp"] - values)[:, k - 1]) for k in at)]
+        [name, *(interval((best[lead] - values)[:, k - 1]) for k in at)]
         for name, values in best.items()
-        if name != "dist-gp"
+        if name != lead
     ]
     lines += markdown(["over", *(f"k = {k}" for k in at)], body)
     known = {m: s for m in best if (s := similarities(rows, m))}
     if not known:
         return lines
     lines += [
-        "## Mean similarity before trial k of the similar past tasks and of the others",
+        "### Mean similarity before trial k of the similar past tasks and of the others",
         "",
     ]
     both = {f"{m}, {kind}": s[kind] for m, s in known.items() for kind in s}
@@ -114,16 +147,33 @@ def similarities(rows: Rows, method: str) -> dict[str, np.ndarray]:
     )
 
 
-def figure(rows: Rows, file: Path, cell: Sequence[str] = ("seed",), what: str = "score") -> None:
-    """Draw Figures 1 and 3 and the ranks: best so far, mean rank, similarity of dist-gp."""
-    best, seen = best_so_far(rows, cell), similarities(rows, "dist-gp")
+def figure(
+    rows: Rows,
+    file: Path,
+    cell: Sequence[str] = ("seed",),
+    what: str = "score",
+    optimum: float | None = None,
+) -> None:
+    """Draw Figures 1 and 3 and the ranks: best so far, mean rank, similarity of distGP.
+
+    It shows the paper's methods if they were run. With the `optimum` the first panel is the regret
+    on a logarithmic scale, where curves near the optimum do not lie on each other.
+    """
+    lead = "distGP" if any(row["method"] == "distGP" for row in rows) else "dist-gp"
+    shown = [*PAPER, "distBLR", "random"] if lead == "distGP" else METHODS
+    rows = [row for row in rows if row["method"] in shown]
+    best, seen = best_so_far(rows, cell), similarities(rows, lead)
     with panels(file, 3 if seen else 2) as axes:
-        curves(axes[0], without_levels(best), ylabel=f"best {what} so far")
-        # The first trials of plain methods can be so low that they hide the differences.
-        axes[0].set_ylim(bottom=min(np.percentile(v.mean(axis=0), 10) for v in best.values()))
+        if optimum is None:
+            curves(axes[0], without_levels(best), ylabel=f"best {what} so far")
+            # The first trials of plain methods can be so low that they hide the differences.
+            axes[0].set_ylim(bottom=min(np.percentile(v.mean(axis=0), 10) for v in best.values()))
+        else:
+            regret = {name: np.maximum(optimum - v, 1e-6) for name, v in best.items()}
+            curves(axes[0], regret, ylabel=f"regret of the best {what}", yscale="log")
         curves(axes[1], ranks(best), ylabel="mean rank")
         legend_beside(axes[1])
         if seen:
-            curves(axes[2], seen, ylabel="similarity to the target, dist-gp")
+            curves(axes[2], seen, ylabel=f"similarity to the target, {lead}")
             axes[2].set_ylim(0, 1.02)
             axes[2].legend(fontsize=8)

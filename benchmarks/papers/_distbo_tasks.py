@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,8 @@ Choose = Callable[[Any, Score, int, np.random.Generator, float], list]
 class Problem:
     """A target and its past tasks: space, past tasks, profile of the target's data, and score.
 
-    `similar` holds the indices of the past tasks that are known to be similar to the target.
+    `similar` holds the indices of the past tasks that are known to be similar to the target,
+    `rejected` the number of draws of the data that were rejected.
     """
 
     space: dict[str, Any]
@@ -27,6 +29,7 @@ class Problem:
     profile: Any
     score: Score
     similar: tuple[int, ...] = ()
+    rejected: int = 0
 
 
 # -- choice of the trials of a past task -----------------------------------------------------------
@@ -77,17 +80,21 @@ LINE = {"theta": uniform(-8, 16)}
 N_SIMILAR, N_OTHERS = 3, 12
 
 
-def line_data(rng: np.random.Generator, spread: float = 1.0) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return 15 past data sets and the target; the first three are similar to it.
+def line_data(
+    rng: np.random.Generator, spread: float = 1.0, has_similar: bool = True
+) -> tuple[list[np.ndarray], np.ndarray, int]:
+    """Return 15 past data sets, the target, and the number of rejected draws.
 
-    They are drawn again if, by chance, one of the others is closer to the target.
+    The first three are similar to the target. They are drawn again if, by chance, one of the others
+    is closer to it. Without `has_similar` (appendix C.4) all have another mean than the target.
     """
-    gammas = [0] * N_SIMILAR + [4] * N_OTHERS + [0]
-    while True:
+    gammas = [0 if has_similar else 4] * N_SIMILAR + [4] * N_OTHERS + [0]
+    for rejected in count():
         drawn = [rng.normal(rng.normal(gamma, spread), 1, (500, 1)) for gamma in gammas]
         apart = [abs(X.mean() - drawn[-1].mean()) for X in drawn[:-1]]
-        if max(apart[:N_SIMILAR]) < min(apart[N_SIMILAR:]):
-            return drawn[:-1], drawn[-1]
+        if not has_similar or max(apart[:N_SIMILAR]) < min(apart[N_SIMILAR:]):
+            return drawn[:-1], drawn[-1], rejected
+    raise AssertionError  # the loop has no end
 
 
 def line_score(X: np.ndarray) -> Score:
@@ -101,15 +108,18 @@ def line_profile(X: np.ndarray) -> Any:
     return replace(seen, meta_features={**seen.meta_features, "mean": float(X.mean())})
 
 
-def toy_problem(seed: int, choose: Choose = around_the_best, spread: float = 1.0) -> Problem:
+def toy_problem(
+    seed: int, choose: Choose = around_the_best, spread: float = 1.0, has_similar: bool = True
+) -> Problem:
     """Section 5.1; `spread` is the standard deviation of the means of similar data sets."""
     rng = np.random.default_rng(seed)
-    sources, target = line_data(rng, spread)
+    sources, target, rejected = line_data(rng, spread, has_similar)
     tasks = [
         Task.from_trials(LINE, choose(LINE, line_score(X), 30, rng, 0.05), line_profile(X))
         for X in sources
     ]
-    return Problem(LINE, tasks, line_profile(target), line_score(target), tuple(range(N_SIMILAR)))
+    similar = tuple(range(N_SIMILAR)) if has_similar else ()
+    return Problem(LINE, tasks, line_profile(target), line_score(target), similar, rejected)
 
 
 # -- 5.2: which columns matter is a three-way interaction, invisible to handcrafted features -------

@@ -48,9 +48,10 @@ def curves(axis: Any, values: Mapping[str, np.ndarray], **labels: str) -> None:
     axis.set(**{"xlabel": "trials", **labels})
 
 
-def legend_beside(axis: Any) -> None:
-    """Place the legend to the right of the panel."""
-    axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False)
+def legend_beside(axis: Any, entries: tuple[list, list] | None = None) -> None:
+    """Place the legend to the right of the panel; `entries` are those of another panel."""
+    place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
+    axis.legend(*(entries or ()), fontsize=7, frameon=False, **place)
 
 
 def rank_diagram(

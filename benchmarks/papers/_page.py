@@ -8,12 +8,15 @@ from pathlib import Path
 
 from benchmarks.runner import format_page
 
+CLAIMS = ("claims",)  # written by hand, on top of the page
+
 
 def gather(folder: Path, names: Sequence[str]) -> Path:
     """Write ``FOLDER.md`` beside the folder from the ``NAME.md`` in it, and return its path.
 
-    Headings move one level down. Links are relative to the new page: ``(copula.png)`` becomes
-    ``(papers/copula.png)``, and ``(../runs/...)`` becomes ``(runs/...)``.
+    The claims of the papers come first, if ``claims.md`` exists. Headings move one level down.
+    Links are relative to the new page: ``(copula.png)`` becomes ``(papers/copula.png)``, and
+    ``(../runs/...)`` becomes ``(runs/...)``.
     """
     page = folder.parent / f"{folder.name}.md"
     there = [name for name in names if (folder / f"{name}.md").exists()]
@@ -25,7 +28,7 @@ def gather(folder: Path, names: Sequence[str]) -> Path:
     left = [f"`{name}`" for name in names if name not in there]
     if left:
         lines += [f"Not run yet: {', '.join(left)}.", ""]
-    for name in there:
+    for name in [*CLAIMS, *there] if (folder / f"{CLAIMS[0]}.md").exists() else there:
         text = (folder / f"{name}.md").read_text().strip()
         text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
         text = re.sub(rf"\(({re.escape(name)}\.\w+)\)", rf"({folder.name}/\1)", text)

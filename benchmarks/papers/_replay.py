@@ -15,7 +15,7 @@ from benchmarks.papers._logistic import LOGISTIC, logistic_suite
 from benchmarks.tables import Suite, load_suite
 from sktransfer import Task, TransferOptimizer
 from sktransfer.optimizer import Pool
-from sktransfer.surrogates import Surrogate
+from sktransfer.surrogates import Surrogate, make_surrogate
 
 N_CANDIDATES = 1000  # candidates of a larger table, drawn for each trial, as in the papers
 
@@ -45,13 +45,21 @@ def whole_table(name: str, target: str, folder: Path) -> Pool:
     return Pool(source.space, source.tables[target].params)
 
 
+def with_seed(surrogate: str | Surrogate, seed: int) -> Surrogate:
+    """Return the surrogate with random weights, features or draws of this seed, if it has any."""
+    made = make_surrogate(surrogate)
+    return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
+
+
 @lru_cache(maxsize=256)
 def learned(
-    name: str, target: str, surrogate: str | Surrogate, n: int, folder: Path
+    name: str, target: str, surrogate: str | Surrogate, seed: int, n: int, folder: Path
 ) -> tuple[Surrogate, float]:
     """Return a surrogate trained on the past tasks of a target, and its training seconds."""
     optimizer = TransferOptimizer(
-        suite(name, folder).space, past(name, target, n, folder), surrogate=surrogate
+        suite(name, folder).space,
+        past(name, target, n, folder),
+        surrogate=with_seed(surrogate, seed),
     )
     begun = time.perf_counter()
     optimizer.fit_surrogate()
@@ -71,7 +79,8 @@ def replay_search(
 ) -> dict[str, Any]:
     """Search one table of a suite, given the others.
 
-    The first `n_initial` trials are random, and equal for all methods of one seed.
+    The first `n_initial` trials are random, and equal for all methods of one seed. Networks start
+    from the weights of the seed.
 
     Returns
     -------
@@ -96,7 +105,9 @@ def replay_search(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        optimizer.surrogate, learning = learned(name, target, surrogate, n_past, folder)
+        # What does not depend on the seed is learned once.
+        own_seed = seed if "random_state" in make_surrogate(surrogate).get_params() else 0
+        optimizer.surrogate, learning = learned(name, target, surrogate, own_seed, n_past, folder)
         optimizer.is_fitted, proposing = True, 0.0
         for row in rows:
             tell(row)

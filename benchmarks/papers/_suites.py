@@ -68,7 +68,10 @@ class Comparison:
 
 
 def tables(rows: Rows, at: Sequence[int]) -> list[str]:
-    """Return tables of mean regret and mean rank after some trials, over all suites and in each."""
+    """Return tables of mean regret and mean rank after some trials, over all suites and in each.
+
+    Bands of the figure are one standard error of the mean over the tasks.
+    """
     suites = list(dict.fromkeys(row["suite"] for row in rows))
     lines = []
     for name in ["all suites", *suites] if len(suites) > 1 else suites:
@@ -90,7 +93,26 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
                 f"not differ: {'; '.join(apart) or 'none'}.",
                 "",
             ]
-    return lines + seconds(rows)
+    return [*lines, *deterministic(rows), *seconds(rows)]
+
+
+def deterministic(rows: Rows) -> list[str]:
+    """Say which methods had the same trials with all seeds, and on how many tasks."""
+    runs: dict[tuple[str, str, str], list] = {}
+    for row in rows:
+        runs.setdefault((row["method"], row["suite"], row["task"]), []).append(row["loss"])
+    several = {key: losses for key, losses in runs.items() if len(losses) > 1}
+    lines = []
+    for method in dict.fromkeys(method for method, _, _ in several):
+        own = [losses for key, losses in several.items() if key[0] == method]
+        same = sum(all(loss == losses[0] for loss in losses) for losses in own)
+        if same:
+            lines.append(
+                f"* `{method}`: all seeds have the same trials on {same} of {len(own)} tasks."
+            )
+    if lines:
+        lines = ["Seeds that make no difference (intervals are over the tasks):", "", *lines, ""]
+    return lines
 
 
 def split_slow_methods(rows: Rows, slow: Collection[str], seeds: int) -> tuple[Rows, Rows]:

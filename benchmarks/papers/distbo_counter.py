@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.papers import _distbo
-from benchmarks.papers._distbo import METHODS, N_RANDOM, search, surrogate_of
+from benchmarks.papers._distbo import METHODS, N_RANDOM, PAPER, search, surrogate_of
 from benchmarks.papers._distbo_tasks import Problem, by_plain_search, counter_problem
 from benchmarks.papers._experiment import Experiment
 from sktransfer.encoders import DistributionEncoder
@@ -20,11 +20,13 @@ def problem(seed: int) -> Problem:
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
-    return [(seed, method) for seed in range(seeds) for method in METHODS]
+    methods = [*PAPER, "distBLR", "manualBLR", "multiBLR", *METHODS]
+    return [(seed, method) for seed in range(seeds) for method in methods]
 
 
 def run(seed: int, method: str, folder: Path) -> dict:
-    surrogate = surrogate_of(method, DistributionEncoder(hidden=40, features=20))
+    wide = {"hidden": 40, "features": 20} if method.islower() else {}
+    surrogate = surrogate_of(method, DistributionEncoder(**wide))
     return search(problem(seed), surrogate, N_TRIALS, seed, N_RANDOM.get(method, 0))
 
 
@@ -37,8 +39,9 @@ EXPERIMENT = Experiment(
         "ridge regression with seven hyperparameters. In the paper (Figure 3) distGP finds the "
         "optimum with the first trial, manualGP behaves like multiGP, initGP converges slowly, "
         f"and similarity is high for i = 2. {_distbo.NAMES} Here a data set has 1000 rows (paper: "
-        "5000), of which 250 train and 250 test the regression. The embedding has 40 hidden units "
-        f"and 20 features (paper: 20 and 10). A search has {N_TRIALS} trials (paper: 50)."
+        "5000), of which 250 train and 250 test the regression. The embedding of `distGP` and "
+        "`distBLR` has the paper's 20 hidden units and 10 features, that of `dist-gp` and "
+        f"`dist-blr` 40 and 20. A search has {N_TRIALS} trials (paper: 50)."
     ),
     seeds=30,
     fields=("seed", "method"),

@@ -25,16 +25,19 @@ _CLASSES = {
     "Bohamiann": "reference.bohamiann",
     "Box": "reference.box",
     "CommonSurface": "common_surface",
+    "ContextBohamiann": "reference.context_bohamiann",
     "CopulaGP": "copula_gp",
     "DKLM": "dklm",
     "DNGO": "reference.dngo",
     "DistBLR": "dist_blr",
     "DistGP": "dist_gp",
     "GP": "gp",
+    "NearestTaskGP": "reference.nearest_task_gp",
     "RGPE": "reference.rgpe",
     "Random": "random_search",
     "SCoT": "reference.scot",
     "TST": "reference.tst",
+    "TargetBLR": "reference.target_blr",
     "TaskPrior": "task_prior",
     "WarmStart": "warm_start",
 }
@@ -43,7 +46,9 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "ablr": ("ABLR", {}),
     "auto": ("TaskPrior", {}),
     "bohamiann": ("Bohamiann", {}),
+    "bohamiann-context": ("ContextBohamiann", {}),
     "box": ("Box", {}),
+    "box-rs": ("Box", {"model": False}),
     "common-surface": ("CommonSurface", {}),
     "copula-gp": ("CopulaGP", {}),
     "copula-ts": ("CopulaGP", {"n_thompson": None}),
@@ -54,13 +59,21 @@ REGISTRY: dict[str, tuple[str, dict[str, Any]]] = {
     "dngo": ("DNGO", {}),
     "fsbo": ("DKLM", {"landmarks": False}),
     "gp": ("GP", {}),
+    "gp-context-l1": (
+        "NearestTaskGP",
+        {"n_trials": 300, "best_only": False, "context": True, "metric": "l1"},
+    ),
+    "gp-nearest": ("NearestTaskGP", {}),
+    "init-blr": ("WarmStart", {"model": "blr"}),
     "manual-blr": ("DistBLR", {"encoder": "ManualEncoder"}),
     "manual-gp": ("DistGP", {"encoder": "ManualEncoder"}),
     "multi-blr": ("DistBLR", {"encoder": "TaskIndex"}),
     "multi-gp": ("DistGP", {"encoder": "TaskIndex"}),
+    "none-blr": ("TargetBLR", {}),
     "random": ("Random", {}),
     "rgpe": ("RGPE", {}),
     "scot": ("SCoT", {}),
+    "scot-mkl": ("SCoT", {"kernel": "mkl"}),
     "task-prior": ("TaskPrior", {"pretrained": False}),
     "tst": ("TST", {}),
     "warm-start": ("WarmStart", {}),
@@ -78,10 +91,12 @@ __all__ = [
     "Bohamiann",
     "Box",
     "CommonSurface",
+    "ContextBohamiann",
     "CopulaGP",
     "DistBLR",
     "DistGP",
     "EncodedTask",
+    "NearestTaskGP",
     "Posterior",
     "Random",
     "Region",
@@ -89,6 +104,7 @@ __all__ = [
     "ScorePrior",
     "SearchHints",
     "Surrogate",
+    "TargetBLR",
     "TaskPrior",
     "WarmStart",
     "check_surrogate",
@@ -99,6 +115,13 @@ __all__ = [
 def make_surrogate(surrogate: str | Surrogate) -> Surrogate:
     """A new surrogate by its name, or a clone of the given one.
 
+    Parameters
+    ----------
+    surrogate : str or Surrogate
+
+    Examples
+    --------
+    >>> from sktransfer.surrogates import make_surrogate
     >>> make_surrogate("random")
     Random()
     """

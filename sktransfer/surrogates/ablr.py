@@ -17,7 +17,9 @@ computes (1) for N > D and for N <= D.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -35,15 +37,22 @@ from sktransfer.surrogates._core.contexts import (
 )
 from sktransfer.surrogates._core.defaults import WARM_SHARE
 from sktransfer.surrogates._core.gaussian_process import LogNormal
+from sktransfer.surrogates._core.head_training import (
+    HeadPrior,
+    Heads,
+    as_weight,
+    loss_with_target,
+)
 from sktransfer.surrogates._core.linear_regression import LinearRegression, feature_correlations
 from sktransfer.surrogates._core.model_averaging import average_by_evidence
 from sktransfer.surrogates._core.past_trials import Level
+from sktransfer.surrogates._core.portfolio import select_portfolio
 from sktransfer.surrogates._core.training import task_batches, train
 from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 from sktransfer.utils._networks import Network, forward
-from sktransfer.utils._scores import impute_failures
+from sktransfer.utils._scores import impute_failures, standardize
 from sktransfer.utils._torch import tensor, torch_context
 
 NOISE = LogNormal(0.03, 1.5)  # prior of 1/beta_t
@@ -79,8 +88,17 @@ class ABLR(TransferSurrogate):
     head : {"shared", "zero"}
         Prior mean v_0 of the heads: learned from all tasks, so that it predicts scores of a new
         one, or zero as in the paper.
+    signals : sequence of str, "all" or None
+        Other metrics of the same trials that become heads of their own, "fit_time" included. They
+        shape the features that all heads share.
+    retrain : int
+        Adam steps after each trial, with the target as one more task, from the weights that were
+        learned from the past tasks. The paper trains all tasks together again. 0 keeps the weights.
     guard : bool
-        Whether to average with a plain GP, weighted by the evidence.
+        Whether to average with a plain GP, weighted by the evidence. The paper does not.
+    winsorize : bool
+        Whether scores far below the median are raised (`clip_low_outliers`) before they are
+        standardized. The paper does not.
     layers : tuple of int
         Units of the network's tanh layers. The last is the number D of features.
     steps, epochs, batch_tasks, learning_rate : int, int, int, float
@@ -114,13 +132,18 @@ class ABLR(TransferSurrogate):
 
     fallback_: GP
 
+    max_past_tasks: ClassVar[int | None] = None  # training time is linear
+
     def __init__(
         self,
         encoder: Encoder | None = None,
         context: str | None = None,
         embeddings: Mapping[str, ArrayLike] | None = None,
         head: str = "shared",
+        signals: Sequence[str] | str | None = None,
+        retrain: int = 0,
         guard: bool = True,
+        winsorize: bool = True,
         layers: tuple[int, ...] = (50, 50, 50),
         steps: int = 300,
         epochs: int = 40,
@@ -135,7 +158,10 @@ class ABLR(TransferSurrogate):
         self.context = context
         self.embeddings = embeddings
         self.head = head
+        self.signals = signals
+        self.retrain = retrain
         self.guard = guard
+        self.winsorize = winsorize
         self.layers = layers
         self.steps = steps
         self.epochs = epochs
@@ -162,6 +188,12 @@ class ABLR(TransferSurrogate):
         for name in ("steps", "epochs", "batch_tasks", "max_trials", "n_settings"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
+        if self.retrain < 0:
+            raise ValueError(f"retrain={self.retrain!r} must not be negative.")
+        if isinstance(self.signals, str) and self.signals != "all":
+            raise ValueError(
+                f"signals={self.signals!r} must be 'all', a sequence of names or None."
+            )
         shapes = {np.shape(vector) for vector in (self.embeddings or {}).values()}
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
             raise ValueError("embeddings must be vectors of one length, by task id or data key.")
@@ -177,7 +209,10 @@ class ABLR(TransferSurrogate):
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         rng = np.random.default_rng(self.random_state)
-        past, m = self.past_, len(tasks)
+        past = self.past_
+        heads = Heads(past.theta, past.z, past.owner, np.arange(len(tasks)))
+        heads = heads.with_signals(tasks, self.signals, self.winsorize)
+        m = len(heads.task)
         self.encoder_ = self._make_encoder()
         contexts = Contexts(self.encoder_, tasks, self.embeddings or {})
         outputs = [1] if self.head == "shared" else []  # v_0 is the output layer of the network
@@ -188,17 +223,18 @@ class ABLR(TransferSurrogate):
         medians = np.log([self.layers[-1] / 2 / INITIAL_DEVIATION, 1 / NOISE.median])
         log_alpha, log_beta = (tensor(np.full(m, h)).requires_grad_(True) for h in medians)
         size = min(self.batch_tasks, m)
-        batches = task_batches(past.owner, size, self.max_trials, rng)
-        x, z = tensor(self.inputs_(past.theta)), tensor(past.z)
+        batches = task_batches(heads.owner, size, self.max_trials, rng)
+        x, z = tensor(self.inputs_(heads.theta)), tensor(heads.z)
 
         def loss() -> torch.Tensor:
             chosen, rows, real = next(batches)  # (k,), (k, N), (k, N)
-            c = contexts(chosen, rng)[:, None, :].expand(-1, rows.shape[1], -1)
+            c = contexts(heads.task[chosen], rng)[:, None, :].expand(-1, rows.shape[1], -1)
             Phi, mean = self._features(torch.cat([x[rows], c], dim=-1))
             alpha, beta = log_alpha[chosen], log_beta[chosen]
             Phi, own = Phi * real[..., None], (z[rows] - mean) * real
-            heads = LinearRegression(Phi, own, torch.exp(alpha), torch.exp(beta), n=real.sum(dim=1))
-            rho = heads.loss().sum() + self._precision_penalty(alpha, beta)  # equation (1)
+            n = real.sum(dim=1)
+            regressions = LinearRegression(Phi, own, torch.exp(alpha), torch.exp(beta), n=n)
+            rho = regressions.loss().sum() + self._precision_penalty(alpha, beta)  # equation (1)
             return m / size * rho + network.penalty() + contexts.penalty()
 
         context_rate = CONTEXT_RATE if contexts.are_learned_per_task else self.learning_rate
@@ -209,13 +245,15 @@ class ABLR(TransferSurrogate):
         ]
         steps = max(self.steps, round(self.epochs * m / size))
         train(loss, [g for g in groups if g[0]], round(steps * WARM_SHARE) if warm else steps)
-        self.learned_ = {
-            "log_alpha": log_alpha.detach().numpy(),
-            "log_beta": log_beta.detach().numpy(),
+        self.learned_ = self._encoder_state()
+        self.learned_ |= {
+            "first": select_portfolio(past, int(self.head == "zero")),
+            "log_alpha": log_alpha.detach().numpy()[: len(tasks)],  # of the scores
+            "log_beta": log_beta.detach().numpy()[: len(tasks)],
             "contexts": contexts.vectors(),
             "data": np.array([data_key(task.profile) or "" for task in tasks], dtype=str),
             "basis": contexts.basis(),
-        } | self._encoder_state()
+        }
 
     def _features(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Phi, and Phi v_0; (..., inputs) -> (..., D), (...)."""
@@ -227,8 +265,12 @@ class ABLR(TransferSurrogate):
 
     def _features_at(self, theta: np.ndarray, c: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, d), (q,) or (n, q) -> (n, D), (n,)."""
-        x = np.hstack([self.inputs_(theta), np.broadcast_to(c, (len(theta), c.shape[-1]))])
-        return self._features(tensor(x))
+        return self._features(self._inputs_at(theta, c))
+
+    def _inputs_at(self, theta: np.ndarray, c: np.ndarray) -> torch.Tensor:
+        """(n, d), (q,) or (n, q) -> (n, p)."""
+        contexts = np.broadcast_to(c, (len(theta), c.shape[-1]))
+        return tensor(np.hstack([self.inputs_(theta), contexts]))
 
     def _precision_penalty(self, alpha: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
         deviation = np.log(self.layers[-1] / 2) - alpha
@@ -249,14 +291,41 @@ class ABLR(TransferSurrogate):
         """The target's own head, conditioned on its trials."""
         if not self._has_past:
             return self._posterior_without_past(target)
-        y = impute_failures(target.z)
+        y = impute_failures(target.z, winsorize=self.winsorize)
         c = self._context_of(target, y)
         level = self._level(c, target.z)
-        conditioned = self._condition(c, target.theta, y, level)
+        model = self._retrained(c, target) if self.retrain and len(y) >= 2 else self
+        conditioned = model._condition(c, target.theta, y, level)
         if not self.guard or not len(y):
             return conditioned
         plain = self.fallback_.posterior(target)
         return average_by_evidence(conditioned, plain, target.theta, y, level)
+
+    def _retrained(self, c: np.ndarray, target: EncodedTask) -> ABLR:
+        """This model with the weights that are trained further with the target as one more task."""
+        past, learned, made = self.past_, self.learned_, copy(self)
+        z = standardize(target.z, winsorize=self.winsorize)[0]
+        own = Heads(target.theta, z, np.zeros(len(z), dtype=int), np.zeros(1, dtype=int))
+        own = own.with_signals([target], self.signals, self.winsorize)
+        with torch_context():
+            x = tensor(np.hstack([self.inputs_(past.theta), learned["contexts"][past.owner]]))
+            made.trained_ = {
+                name: as_weight(w.detach().numpy()) for name, w in self.trained_.items()
+            }
+            precisions = [
+                as_weight(np.append(logs, np.full(len(own.task), logs.mean())))
+                for logs in (learned["log_alpha"], learned["log_beta"])
+            ]
+            inputs, z_own = self._inputs_at(own.theta, c), tensor(own.z)
+            rows = [torch.from_numpy(own.owner == number) for number in range(len(own.task))]
+            heads = [(inputs[each], z_own[each]) for each in rows]
+            size, rng = min(self.batch_tasks, len(past)), np.random.default_rng(self.random_state)
+            batches = task_batches(past.owner, size, self.max_trials, rng)
+            trials, weights = (x, tensor(past.z)), list(made.trained_.values())
+            parts = (made._features, batches, trials, heads, precisions)
+            loss = loss_with_target(*parts, self._precision_penalty)
+            train(loss, [(weights + precisions, self.learning_rate)], self.retrain)
+        return made
 
     def _level(self, c: np.ndarray, seen: np.ndarray) -> Level:
         all_tasks = np.ones(len(self.past_), dtype=bool)
@@ -271,7 +340,9 @@ class ABLR(TransferSurrogate):
         center, spread = logs.mean(axis=1), np.hypot(logs.std(axis=1), 0.5)
 
         def condition(h: np.ndarray) -> ConditionedPosterior:
-            return ConditionedPosterior(_HeadPrior(self, c, *np.exp(h)), theta, y, level)
+            return ConditionedPosterior(
+                HeadPrior(self._features_at, c, *np.exp(h)), theta, y, level
+            )
 
         def loss(h: np.ndarray) -> float:
             return 0.5 * float((((h - center) / spread) ** 2).sum()) - condition(h).log_evidence
@@ -281,7 +352,9 @@ class ABLR(TransferSurrogate):
         bounds = list(zip(center - 4 * spread, center + 4 * spread, strict=True))
         options = {"maxiter": 10, "ftol": 1e-4}
         best = minimize(loss, center, method="L-BFGS-B", bounds=bounds, options=options)
-        return condition(best.x)
+        found = condition(best.x)
+        found.log_evidence = -float(best.fun)  # with the prior of what was fitted to the scores
+        return found
 
     def _context_of(self, target: EncodedTask, y: np.ndarray) -> np.ndarray:
         """The target's context: given, computed from its data, or most probable by its trials."""
@@ -303,7 +376,7 @@ class ABLR(TransferSurrogate):
 
         def evidence(c: np.ndarray) -> float:
             return ConditionedPosterior(
-                _HeadPrior(self, c, *typical), target.theta, y, level
+                HeadPrior(self._features_at, c, *typical), target.theta, y, level
             ).log_evidence
 
         rng = np.random.default_rng(self.random_state)
@@ -312,10 +385,18 @@ class ABLR(TransferSurrogate):
         return most_probable_context(known, evidence, rng)
 
     def hints(self, target: EncodedTask) -> SearchHints:
-        """The first trial is one of the past tasks' best settings."""
+        """The first trial is one of the past tasks' best settings.
+
+        A head whose prior mean is zero cannot tell them apart. Then it is the one that does best on
+        average over the past tasks.
+        """
         hints = super().hints(target)
         if len(target.z) or not self._has_past:
             return hints
+        if self.head == "zero":
+            rows = self.learned_["first"]
+            sources = tuple(str(name) for name in self.past_.ids[self.past_.owner[rows]])
+            return replace(hints, first_settings=self.past_.theta[rows], sources=sources)
         all_tasks = np.ones(len(self.past_), dtype=bool)
         return replace(hints, restrict_to=self.past_.best_settings(self.n_settings, all_tasks))
 
@@ -323,9 +404,8 @@ class ABLR(TransferSurrogate):
         """Prior correlation of the scores at past settings; None without contexts."""
         if not self.embeddings_:
             return None
-        return self._scatter(
-            self._similarity_to(self._context_of(target, impute_failures(target.z)))
-        )
+        y = impute_failures(target.z, winsorize=self.winsorize)
+        return self._scatter(self._similarity_to(self._context_of(target, y)))
 
     def similarity_basis(self, target: EncodedTask) -> list[str] | None:
         return self._scatter_text(self.learned_["basis"].tolist()) if self.embeddings_ else None
@@ -352,20 +432,3 @@ class ABLR(TransferSurrogate):
         by_data = {str(key): vectors[data == key].mean(axis=0) for key in data if key}
         by_id = zip(self.past_.ids.tolist(), vectors, strict=True)
         return by_data | {name: vector for name, vector in by_id if name}
-
-
-class _HeadPrior:
-    """Prior of a head at one context: f = Phi v is a Gaussian process, v ~ N(v_0, 1/alpha)."""
-
-    def __init__(self, model: ABLR, c: np.ndarray, alpha: float, beta: float):
-        self._model, self._c, self._alpha, self.noise = model, c, alpha, 1 / beta
-
-    @torch.no_grad()
-    def moments(
-        self, theta: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        with torch_context():
-            Phi, mean = self._model._features_at(theta, self._c)
-            others, _ = self._model._features_at(anchors, self._c)
-            covariance = Phi @ others.T / self._alpha
-            return mean.numpy(), ((Phi * Phi).sum(dim=1) / self._alpha).numpy(), covariance.numpy()

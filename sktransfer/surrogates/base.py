@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -56,6 +56,13 @@ class ScorePrior:
         """The part of descriptions by which data sets are compared; (K, q) -> (K, p)."""
         return descriptions
 
+    def offsets(self, descriptions: np.ndarray) -> np.ndarray:
+        """What to add to codes on several data sets, to compare them; (K, q) -> (K, d) or (K, 1).
+
+        It is not 0 for parameters whose meaning depends on the scale of the data.
+        """
+        return np.zeros((len(descriptions), 1))
+
     def level(self, description: np.ndarray) -> tuple[float, float] | None:
         """Shift and log scale of the scores on a data set; None if their unit is not known."""
         return None
@@ -81,6 +88,19 @@ class EncodedTask:
         Other metrics of each trial, to be maximized, NaN if not measured. "fit_time" is in seconds.
     prior : ScorePrior or None
         Predictions of scores from the data alone, if there are any for this space.
+    unknown : ndarray of bool, shape (d,), or None
+        Columns that a past task says nothing about, because it does not have the parameter. Their
+        codes mean nothing. None if there are no such columns.
+    contained : frozenset of str
+        Ids of past tasks whose data are a part of the target's, such as those of last week.
+    std_error : ndarray of shape (n,) or None
+        Standard errors of the scores beyond the usual noise, in their unit; None is 0 for all.
+
+    Examples
+    --------
+    >>> theta, z = np.array([[0.2], [0.8]]), np.array([0.5, 0.9])
+    >>> EncodedTask(theta, z, categorical=np.array([False])).is_flat
+    False
     """
 
     theta: np.ndarray
@@ -90,6 +110,13 @@ class EncodedTask:
     id: str = ""
     metrics: Mapping[str, np.ndarray] = field(default_factory=dict)
     prior: ScorePrior | None = None
+    unknown: np.ndarray | None = None
+    contained: frozenset[str] = frozenset()
+    std_error: np.ndarray | None = None
+
+    def without_trials(self) -> EncodedTask:
+        """The same task before its first trial."""
+        return replace(self, theta=self.theta[:0], z=self.z[:0], metrics={}, std_error=None)
 
     @property
     def is_flat(self) -> bool:
@@ -118,6 +145,12 @@ class Region:
         Bounds of the numeric columns.
     values : dict of int to ndarray
         Codes that are allowed in a categorical column.
+
+    Examples
+    --------
+    >>> region = Region(low=np.array([0.2]), high=np.array([0.4]), values={})
+    >>> region.contains(np.array([[0.3], [0.9]])).tolist()
+    [True, False]
     """
 
     low: np.ndarray
@@ -149,10 +182,20 @@ class Posterior:
     Attributes
     ----------
     level_std : float
-        Uncertainty of the common level of all predictions. `predict` leaves it out, because it
-        favors no configuration.
+        Uncertainty of the common level of all predictions before the first trial. `predict` leaves
+        it out, because it favors no configuration.
     has_unit : bool
         Whether predictions have the unit of the scores. Otherwise they only rank configurations.
+
+    Examples
+    --------
+    >>> class Constant(Posterior):
+    ...     def predict(self, theta):
+    ...         return np.full(len(theta), 0.5), np.full(len(theta), 0.1)
+    >>> Constant().predict(np.zeros((2, 3)))[0].tolist()
+    [0.5, 0.5]
+    >>> Constant().incumbent(np.array([0.3, np.nan, 0.7]))
+    0.7
     """
 
     level_std: float = 0.0
@@ -199,6 +242,12 @@ class SearchHints:
     redraw : float
         Probability that each coordinate of a proposal is redrawn at random, once a trial was
         observed.
+
+    Examples
+    --------
+    >>> hints = SearchHints(n_initial=4)
+    >>> hints.space_filling, hints.first_settings is None
+    (True, True)
     """
 
     n_initial: int = 0
@@ -222,15 +271,27 @@ class Surrogate(BaseEstimator):
         Whether it learns from past tasks.
     uses_prior : bool
         Whether it reads the `prior` of tasks.
+    max_past_tasks : int or None
+        How many past tasks a search passes to `fit` at most, those with the most similar data.
     is_cacheable : bool
         Whether `fit` takes long enough for its result to be cached.
     fallback_name : str
         What it works as without past trials. If not empty, `fit` warns if there are none.
+
+    Examples
+    --------
+    >>> class Lazy(Surrogate):
+    ...     def hints(self, target):
+    ...         return SearchHints(n_initial=100)  # fills the space, and never uses a model
+    >>> target = EncodedTask(np.zeros((0, 1)), np.zeros(0), np.array([False]))
+    >>> Lazy().fit([]).posterior(target) is None
+    True
     """
 
     n_initial: int = 0
     uses_past_tasks: ClassVar[bool] = False
     uses_prior: bool = False
+    max_past_tasks: ClassVar[int | None] = 1000
     is_cacheable: ClassVar[bool] = False
     fallback_name: ClassVar[str] = ""
 

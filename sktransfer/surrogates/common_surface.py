@@ -35,8 +35,8 @@ import torch
 
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.defaults import JOINT_JITTER, WARM_SHARE
-from sktransfer.surrogates._core.gaussian_process import GPPrior, LogNormal
-from sktransfer.surrogates._core.model_averaging import average_posteriors
+from sktransfer.surrogates._core.gaussian_process import LogNormal
+from sktransfer.surrogates._core.model_averaging import average_posteriors, plain_evidence
 from sktransfer.surrogates._core.neighbor_kernel import neighbor_covariance
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
@@ -50,7 +50,7 @@ from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
-from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._scores import standardize
 from sktransfer.utils._torch import eye, tensor, torch_context
 
 NOISE = LogNormal(0.05, 1.5)  # prior of v
@@ -86,6 +86,9 @@ class CommonSurface(TransferSurrogate):
     guard : bool
         Whether to average with a plain GP, weighted by how well each predicted the target's scores.
         The paper does not.
+    winsorize : bool
+        Whether scores far below the median are raised (`clip_low_outliers`) before they are
+        standardized. The paper does not.
     steps, max_batch : int
         Number of Adam steps for the hyperparameters, and of trials in each.
     max_trials : int
@@ -116,6 +119,7 @@ class CommonSurface(TransferSurrogate):
         scale: str = "inferred",
         redraw: float = 0.25,
         guard: bool = True,
+        winsorize: bool = True,
         steps: int = 100,
         max_batch: int = 150,
         max_trials: int = 600,
@@ -128,6 +132,7 @@ class CommonSurface(TransferSurrogate):
         self.scale = scale
         self.redraw = redraw
         self.guard = guard
+        self.winsorize = winsorize
         self.steps = steps
         self.max_batch = max_batch
         self.max_trials = max_trials
@@ -269,24 +274,22 @@ class CommonSurface(TransferSurrogate):
             return self.fallback_.posterior(target)
         similarity = self._similarity_to(target)
         prior = self._surface(similarity)
-        z, shift, scale = standardize(clip_low_outliers(target.z))
+        z, shift, scale = standardize(target.z, winsorize=self.winsorize)
         y = shift + scale * z
         level = self.past_.level(similarity, np.ones(len(similarity), dtype=bool), target.z)
-        inferred = posterior = ConditionedPosterior(prior, target.theta, y, level)
+        trials = (target.theta, y)
+        inferred = posterior = ConditionedPosterior(prior, *trials, level, target.std_error)
         if not len(y):
             return inferred
         if self.scale == "running":
-            posterior = ConditionedPosterior(
-                prior, target.theta, y, Level(shift, 0.0, math.log(scale), 0.0)
-            )
+            own = Level(shift, 0.0, math.log(scale), 0.0)
+            posterior = ConditionedPosterior(prior, *trials, own, target.std_error)
         if not self.guard:
             return posterior
         plain = self.fallback_.posterior(target)
         # Both evidences are those of scores whose mean and deviation are unknown.
-        plain_posterior = ConditionedPosterior(GPPrior(plain), target.theta, y, level)
-        return average_posteriors(
-            posterior, plain, inferred.log_evidence - plain_posterior.log_evidence
-        )
+        evidence = plain_evidence(plain, *trials, level, target.std_error)
+        return average_posteriors(posterior, plain, inferred.log_evidence - evidence)
 
     def _surface(self, similarity: np.ndarray) -> _Surface:
         """The process given the past trials. It is cached: the next trial needs the same."""

@@ -3,7 +3,7 @@
 Notation
 --------
 x (n, p)                   inputs of the network
-z = psi(y)                 normal scores of one task's trials (section 4.1, `normal_scores`)
+z = psi(y)                 normal scores of one task's trials (section 3, `normal_scores`)
 mu_w(x), sigma_w(x)        outputs of the network: z ~ N(mu_w(x), sigma_w(x)²) for a new task
 r = (z - mu_w) / sigma_w   residuals, a Gaussian process on the target's trials (section 4.2)
 
@@ -19,22 +19,31 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from scipy.spatial import cKDTree
 from scipy.special import ndtr
 
 from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.model_averaging import average_posteriors
+from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.score_estimators import (
+    fit_linear,
+    predict_linear,
+    predict_neighbors,
+)
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import fit_gaussian_process
 from sktransfer.utils._networks import Activation, Network, forward
-from sktransfer.utils._scores import clip_low_outliers, normal_scores, standardize
+from sktransfer.utils._scores import normal_scores, standardize
 from sktransfer.utils._torch import tensor, torch_context
 
 _NORMAL_LEVELS = np.linspace(-2.5, 2.5, 21)  # at which the past tasks' quantiles are stored
 _MIN_TRIALS_FOR_SCALE = 5  # of the target, to estimate the distribution of its scores
 _MIN_STD = 0.01
+TRANSFORMS = ("copula", "error-copula", "standardize")
+ESTIMATORS = ("network", "linear", "neighbors")
 
 
 class CopulaGP(TransferSurrogate):
@@ -55,14 +64,24 @@ class CopulaGP(TransferSurrogate):
     objective : "score", "score+time" or sequence of str
         The objective: the score, score and fit time, or metrics by name (including "score" and
         "time"), with equal weights. ``best_params_`` of a search are still the best by score.
-    transform : {"copula", "standardize"}
-        How to make scores comparable.
+    transform : {"copula", "error-copula", "standardize"}
+        How to make scores comparable. "copula" maps the share of trials that are not better to a
+        quantile of the normal distribution. "error-copula" maps the share that are not worse, as
+        the paper does, which ranks errors. With five trials the best one has 1.44 and 0.84.
+    estimator : {"network", "linear", "neighbors"}
+        What the prior is learned by. With the last two, sigma_w is the same everywhere, resp. that
+        of the nearest past trials (Table 6).
+    n_neighbors : int
+        Number of nearest past trials.
     heteroskedastic : bool
         Whether sigma_w depends on the configuration. Otherwise it is 1.
     layers, dropout, batch_size, learning_rate, steps, rounds
         The network's units and its training: `rounds` times `steps` Adam steps, each round with a
         tenth of the rate of the one before. The paper's dropout of 0.5, batches of 64 and 100 steps
         underfitted here.
+    winsorize : bool
+        Whether scores far below the median are raised before they are standardized, with
+        ``transform="standardize"``. The paper does not.
     n_thompson : int or None
         Number of trials by Thompson sampling. None is all of them.
     guard : bool
@@ -87,6 +106,8 @@ class CopulaGP(TransferSurrogate):
         self,
         objective: str | Sequence[str] = "score",
         transform: str = "copula",
+        estimator: str = "network",
+        n_neighbors: int = 10,
         heteroskedastic: bool = True,
         layers: tuple[int, ...] = (50, 50, 50),
         dropout: float = 0.1,
@@ -94,6 +115,7 @@ class CopulaGP(TransferSurrogate):
         learning_rate: float = 0.01,
         steps: int = 300,
         rounds: int = 3,
+        winsorize: bool = True,
         n_thompson: int | None = 5,
         guard: bool = True,
         n_initial: int = 4,
@@ -101,6 +123,8 @@ class CopulaGP(TransferSurrogate):
     ):
         self.objective = objective
         self.transform = transform
+        self.estimator = estimator
+        self.n_neighbors = n_neighbors
         self.heteroskedastic = heteroskedastic
         self.layers = layers
         self.dropout = dropout
@@ -108,14 +132,18 @@ class CopulaGP(TransferSurrogate):
         self.learning_rate = learning_rate
         self.steps = steps
         self.rounds = rounds
+        self.winsorize = winsorize
         self.n_thompson = n_thompson
         self.guard = guard
         self.n_initial = n_initial
         self.random_state = random_state
 
     def check_params(self) -> None:
-        if self.transform not in ("copula", "standardize"):
-            raise ValueError(f"transform={self.transform!r} must be 'copula' or 'standardize'.")
+        for name, known in (("transform", TRANSFORMS), ("estimator", ESTIMATORS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be one of {known}.")
+        if self.n_neighbors < 1:
+            raise ValueError(f"n_neighbors={self.n_neighbors!r} must be at least 1.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout={self.dropout!r} must be in [0, 1).")
         if not self._names or not all(isinstance(name, str) and name for name in self._names):
@@ -135,27 +163,45 @@ class CopulaGP(TransferSurrogate):
 
     def _normal_scores(self, task: EncodedTask) -> np.ndarray:
         """The objective of a task's trials on the normal scale; (n,)."""
-        transform = normal_scores if self.transform == "copula" else _standard
         columns = []
         for name in self._names:
             values = _metric(task, name)
             known = np.isfinite(values)
             if known.any():
                 columns.append(np.full(len(values), np.nan))
-                columns[-1][known] = transform(values[known])
+                columns[-1][known] = self._comparable(values[known])
         failed = ~np.isfinite(task.z)
         # A task without these metrics is represented by its score.
         if not columns or self._names == ["score"]:
-            return transform(task.z)
+            return self._comparable(task.z)
         table = np.array(columns)
         count = np.isfinite(table).sum(axis=0)
         z = np.where(count, np.nansum(table, axis=0) / np.maximum(count, 1), 0.0)
         # Failing fast is not good: failures are no better than the worst success.
         return np.where(failed, z[~failed].min(initial=0.0), z)
 
-    # -- the network ---------------------------------------------------------------------------
+    def _comparable(self, z: np.ndarray) -> np.ndarray:
+        """Scores of one task, comparable with those of others; (n,) -> (n,)."""
+        if self.transform == "standardize":
+            return standardize(z, winsorize=self.winsorize)[0]
+        return normal_scores(z, rank_errors=self.transform == "error-copula")
+
+    # -- the prior -----------------------------------------------------------------------------
+
+    def _set_up(self, past: PastTrials) -> None:
+        super()._set_up(past)
+        self._tree: cKDTree | None = None
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
+        quantiles = [np.nanquantile(task.z, ndtr(_NORMAL_LEVELS)) for task in tasks]
+        medians = [np.nanmedian(task.z) for task in tasks]
+        self.learned_ = {"quantiles": np.mean(quantiles, axis=0), "level_std": np.std(medians)}
+        if self.estimator == "network":
+            self._train_network()
+        elif self.estimator == "linear":
+            self.learned_["linear"] = fit_linear(self.inputs_(self.past_.theta), self.past_.z)
+
+    def _train_network(self) -> None:
         rng = np.random.default_rng(self.random_state)
         # The scale preserves the variance of rectified units from layer to layer.
         network = Network([self.inputs_.width, *self.layers, 2], rng, scale=np.sqrt(2))
@@ -177,9 +223,6 @@ class CopulaGP(TransferSurrogate):
 
         for number in range(self.rounds):
             train(loss, [(network.weights, self.learning_rate / 10**number)], self.steps, decay=0.0)
-        quantiles = [np.nanquantile(task.z, ndtr(_NORMAL_LEVELS)) for task in tasks]
-        medians = [np.nanmedian(task.z) for task in tasks]
-        self.learned_ = {"quantiles": np.mean(quantiles, axis=0), "level_std": np.std(medians)}
 
     def _moments(
         self, x: torch.Tensor, dropout: Activation | None = None
@@ -194,8 +237,15 @@ class CopulaGP(TransferSurrogate):
     @torch.no_grad()
     def prior(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Prior mean and standard deviation of the normal score; (n, d) -> (n,), (n,)."""
+        x = self.inputs_(theta)
+        if self.estimator == "linear":
+            return predict_linear(self.learned_["linear"], x)
+        if self.estimator == "neighbors":
+            if self._tree is None:
+                self._tree = cKDTree(self.inputs_(self.past_.theta))
+            return predict_neighbors(self._tree, self.past_.z, x, self.n_neighbors)
         with torch_context():
-            mean, std = self._moments(tensor(self.inputs_(theta)))
+            mean, std = self._moments(tensor(x))
         return mean.numpy(), std.numpy()
 
     # -- the target ----------------------------------------------------------------------------
@@ -222,6 +272,7 @@ class CopulaGP(TransferSurrogate):
         if not self.guard or len(z) < _MIN_TRIALS_FOR_SCALE:
             return _NormalScale(transfer, target, z, self.learned_)
         plain = self._plain_gp(target, z)
+        # Both are fitted to the same scores with the same priors, so these are left out.
         averaged = average_posteriors(transfer, plain, transfer.log_evidence - plain.log_evidence)
         return _NormalScale(averaged, target, z, self.learned_)
 
@@ -339,7 +390,3 @@ def _metric(task: EncodedTask, name: str) -> np.ndarray:
     if name == "time":
         return -np.asarray(task.metrics.get("fit_time", np.full(len(task.z), np.nan)))
     return np.asarray(task.metrics.get(name, np.full(len(task.z), np.nan)))
-
-
-def _standard(z: np.ndarray) -> np.ndarray:
-    return standardize(clip_low_outliers(z))[0]

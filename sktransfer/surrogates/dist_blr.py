@@ -11,6 +11,7 @@ The cost is linear in N; see `linear_regression`.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -41,7 +42,7 @@ class DistBLR(JointSurrogate):
     encoder : Encoder or None
         As in `DistGP`. With ``ManualEncoder()`` it is the papers' manualBLR, with ``TaskIndex()``
         their multiBLR.
-    scores, n_initial, random_state
+    scores, guard, winsorize, n_initial, random_state
         As in `DistGP`.
     layers : tuple of int
         Units of the network's tanh layers. The last is the number of features of the regression.
@@ -65,6 +66,8 @@ class DistBLR(JointSurrogate):
 
     _own_rate = 0.01
 
+    max_past_tasks: ClassVar[int | None] = None  # training time is linear
+
     def __init__(
         self,
         encoder: Encoder | None = None,
@@ -74,6 +77,8 @@ class DistBLR(JointSurrogate):
         learning_rate: float = 0.003,
         max_batch: int = 1000,
         n_settings: int = 3,
+        guard: bool = True,
+        winsorize: bool = True,
         n_initial: int = 4,
         random_state: int = 0,
     ):
@@ -84,6 +89,8 @@ class DistBLR(JointSurrogate):
         self.learning_rate = learning_rate
         self.max_batch = max_batch
         self.n_settings = n_settings
+        self.guard = guard
+        self.winsorize = winsorize
         self.n_initial = n_initial
         self.random_state = random_state
 
@@ -116,7 +123,12 @@ class DistBLR(JointSurrogate):
         )
 
     def _loss(
-        self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
+        self,
+        theta: torch.Tensor,
+        z: torch.Tensor,
+        owner: np.ndarray,
+        psi: torch.Tensor,
+        numbers: np.ndarray,
     ) -> torch.Tensor:
         return self._regression(theta, z, psi[torch.from_numpy(owner)]).loss()
 

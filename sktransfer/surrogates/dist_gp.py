@@ -30,6 +30,8 @@ from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
 from sktransfer.utils._torch import eye, tensor
 
+NOISE = LogNormal(0.05, 1.5)  # prior of v
+
 
 class DistGP(JointSurrogate):
     """Gaussian process on the product of configurations and data sets.
@@ -59,6 +61,15 @@ class DistGP(JointSurrogate):
         Maximum number of past trials to condition on; see `PastTrials.representative_trials`.
     relevance_spread : float
         Prior standard deviation of the log lengthscales of the vector's columns.
+    guard : bool
+        Whether to average with a plain GP, weighted by how well each predicted the target's scores.
+        The paper does not.
+    winsorize : bool
+        Whether scores far below the median are raised (`clip_low_outliers`) before they are
+        standardized. The paper does not.
+    noise : {"shared", "task"}
+        Whether all tasks have one noise variance, or each its own (footnote 5). Then that of the
+        target is their geometric mean.
     n_initial : int
         Space-filling trials if there are no past ones.
     random_state : int
@@ -88,6 +99,9 @@ class DistGP(JointSurrogate):
         max_batch: int = 150,
         relevance_spread: float = 1.0,
         max_trials: int = 600,
+        guard: bool = True,
+        winsorize: bool = True,
+        noise: str = "shared",
         n_initial: int = 4,
         random_state: int = 0,
     ):
@@ -99,6 +113,9 @@ class DistGP(JointSurrogate):
         self.max_batch = max_batch
         self.max_trials = max_trials
         self.relevance_spread = relevance_spread
+        self.guard = guard
+        self.winsorize = winsorize
+        self.noise = noise
         self.n_initial = n_initial
         self.random_state = random_state
 
@@ -108,6 +125,8 @@ class DistGP(JointSurrogate):
             raise ValueError(
                 f"kernel={self.kernel!r} is not known. Use one of {sorted(TORCH_KERNELS)}."
             )
+        if self.noise not in ("shared", "task"):
+            raise ValueError(f"noise={self.noise!r} must be 'shared' or 'task'.")
         if self.max_trials < 1:
             raise ValueError(f"max_trials={self.max_trials!r} must be at least 1.")
 
@@ -120,11 +139,20 @@ class DistGP(JointSurrogate):
             "reach": tensor(np.array(np.log(self.spread_))),
             "psi": tensor(np.zeros(q)),
             "signal": tensor(np.zeros(())),
-            "noise": tensor(np.array(np.log(0.05))),
+            "noise": tensor(np.full(self._noise_shape, np.log(NOISE.median))),
             "mean": tensor(np.zeros(())),
         }
         for weight in self.trained_.values():
             weight.requires_grad_(True)
+
+    @property
+    def _noise_shape(self) -> tuple[int, ...]:
+        return (len(self.past_),) if self.noise == "task" else ()
+
+    def _noise_of(self, tasks: np.ndarray) -> torch.Tensor:
+        """Noise variances of trials of these tasks, (n,); one number if all tasks share it."""
+        log_noise = self.trained_["noise"]
+        return torch.exp(log_noise[torch.from_numpy(tasks)] if log_noise.ndim else log_noise)
 
     def _task_kernel(self, A: torch.Tensor, B: torch.Tensor) -> torch.Tensor:
         none = np.zeros(A.shape[1], dtype=bool)
@@ -140,12 +168,17 @@ class DistGP(JointSurrogate):
         return TORCH_KERNELS[self.kernel](scaled_distances(A, B, weights, categorical))
 
     def _loss(
-        self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
+        self,
+        theta: torch.Tensor,
+        z: torch.Tensor,
+        owner: np.ndarray,
+        psi: torch.Tensor,
+        numbers: np.ndarray,
     ) -> torch.Tensor:
         # (n, m) indicators: the gradient of a product is faster than that of indexing
         tasks = eye(len(psi))[torch.from_numpy(owner)]
         C = self._config_kernel(theta, theta) * (tasks @ self._task_kernel(psi, psi) @ tasks.T)
-        noise = torch.exp(self.trained_["noise"]) + JOINT_JITTER
+        noise = self._noise_of(numbers) + JOINT_JITTER
         K = torch.exp(self.trained_["signal"]) * C + noise * eye(len(z))
         return -log_likelihood(K, z - self.trained_["mean"])
 
@@ -156,7 +189,7 @@ class DistGP(JointSurrogate):
             + LogNormal(self.spread_, 1.0).log_density(own["reach"])
             + LogNormal(1.0, self.relevance_spread).log_density(own["psi"])
             + priors.signal.log_density(own["signal"])
-            + LogNormal(0.05, 1.5).log_density(own["noise"])
+            + NOISE.log_density(own["noise"])
         )
         return -log_prior + 0.5 * own["mean"] ** 2
 
@@ -194,7 +227,7 @@ class DistGP(JointSurrogate):
             theta, psi = tensor(self.past_.theta[rows]), tensor(self.learned_["psi"][tasks])
             between = self._task_kernel(psi, psi)[owner][:, owner]
             K = torch.exp(self.trained_["signal"]) * self._config_kernel(theta, theta) * between
-            noise = torch.exp(self.trained_["noise"]) + JOINT_JITTER
+            noise = self._noise_of(self.past_.owner[rows]) + JOINT_JITTER
             self._factor_cache = rows, torch.linalg.cholesky(K + noise * eye(len(rows)))
         return self._factor_cache[1]
 
@@ -217,7 +250,8 @@ class _PastPrior:
         rows = model._conditioning_rows(similarity)
         self._theta = tensor(past.theta[rows])
         self._similarity = tensor(similarity[past.owner[rows]])
-        self._signal, self.noise = float(torch.exp(own["signal"])), float(torch.exp(own["noise"]))
+        self._signal = float(torch.exp(own["signal"]))
+        self.noise = float(torch.exp(own["noise"].mean()))
         self._mean = float(own["mean"])
         with single_threaded:
             self._L = model._root(rows)

@@ -36,7 +36,7 @@ from sktransfer.surrogates._core.deep_kernel import (
     prior_moments,
 )
 from sktransfer.surrogates._core.gaussian_process import LogNormal, Priors
-from sktransfer.surrogates._core.model_averaging import average_posteriors
+from sktransfer.surrogates._core.model_averaging import average_posteriors, log_prior
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.portfolio import select_portfolio
 from sktransfer.surrogates._core.torch_kernels import log_likelihood
@@ -45,7 +45,8 @@ from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP, default_priors
 from sktransfer.utils._networks import Network
-from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._progress_line import track
+from sktransfer.utils._scores import standardize
 from sktransfer.utils._torch import tensor, torch_context
 
 PRIORS = Priors(LogNormal(1.0, 1.0), LogNormal(1.0, 1.0), LogNormal(1e-2, 1.5))  # of l, s and v
@@ -83,6 +84,12 @@ class DKLM(TransferSurrogate):
         Whether the network predicts a mean, and the kernel depends on the configuration beside the
         features. The paper has a mean of zero and the features only. It has no effect without
         `meta`.
+    winsorize : bool
+        Whether scores far below the median are raised (`clip_low_outliers`) before they are
+        standardized. The paper does not.
+    history : {"set", "sequence"}
+        What the kernel reads of the trials: all of them (algorithm 1), or for each trial those
+        before it, the H^(t-1) of equation 7.
     n_landmarks : int
         Number q of landmark features.
     layers : tuple of int
@@ -124,6 +131,8 @@ class DKLM(TransferSurrogate):
         scores: str = "standardize",
         guard: bool = True,
         prior: bool = True,
+        winsorize: bool = True,
+        history: str = "set",
         n_landmarks: int = 32,
         layers: tuple[int, ...] = (32, 32, 32, 32),
         steps: int = 100,
@@ -142,6 +151,8 @@ class DKLM(TransferSurrogate):
         self.scores = scores
         self.guard = guard
         self.prior = prior
+        self.winsorize = winsorize
+        self.history = history
         self.n_landmarks = n_landmarks
         self.layers = layers
         self.steps = steps
@@ -173,12 +184,18 @@ class DKLM(TransferSurrogate):
         return self.scores
 
     @property
+    def _by_trial(self) -> bool:
+        return self.history == "sequence"
+
+    @property
     def _has_prior(self) -> bool:
         return self.prior and self.meta
 
     def check_params(self) -> None:
         if self.scores not in ("standardize", "raw"):
             raise ValueError(f"scores={self.scores!r} must be 'standardize' or 'raw'.")
+        if self.history not in ("set", "sequence"):
+            raise ValueError(f"history={self.history!r} must be 'set' or 'sequence'.")
         minimum = {
             "n_landmarks": 1,
             "steps": 0,
@@ -231,7 +248,7 @@ class DKLM(TransferSurrogate):
         steps = round(self.steps * WARM_SHARE) if self._start_from(warm_from) else self.steps
         rows = [np.flatnonzero(past.owner == task) for task in range(len(past))]
         longest = max(map(len, rows))
-        for step in range(steps):
+        for step in track(range(steps), "Training the surrogate"):
             t = int(rng.integers(2, max(2, min(self.n_seen, longest)) + 1))
             chosen = rng.choice(len(past), min(self.n_tasks, len(past)), replace=False)
             seen = self._stack([_subsample(rows[i], t - 1, rng) for i in chosen])
@@ -272,7 +289,7 @@ class DKLM(TransferSurrogate):
             log_prior = sum(prior.log_density(value) for value, prior in pairs)
             if "x" in w:
                 log_prior += _input_lengthscale_prior(w["x"].shape[-1]).log_density(w["x"])
-            mean, K = prior_moments(w, batch, seen)
+            mean, K = prior_moments(w, batch, None if self._by_trial else seen)
             return -(log_likelihood(K, batch.z - mean).sum() + log_prior)
 
         train(loss, [([row], self.learning_rate)], steps, decay=0.0)
@@ -309,20 +326,19 @@ class DKLM(TransferSurrogate):
             needs_scale = self.meta and len(z) and (self.prior or self.guard)
             fit, evidence = fit_scale(start, trials) if needs_scale else (start, 0.0)
             adapted = self._adapt(fit if self.prior else start, trials)
-            transfer = DeepGP(adapted, inputs, trials, shift, scale)
+            transfer = DeepGP(adapted, inputs, trials, shift, scale, self._by_trial)
             if not (self.meta and self.guard and len(z)):
                 return transfer
             plain = self.fallback_.posterior(target)
-            plain_prior = float(default_priors(target.theta.shape[1]).log_density(plain.h))
             rescaled = len(z) * np.log(plain.scale / scale)  # both evidences on one scale
             return average_posteriors(
-                transfer, plain, evidence - plain.log_evidence - plain_prior + rescaled
+                transfer, plain, evidence - plain.log_evidence - log_prior(plain) + rescaled
             )
 
     def _standard(self, target: EncodedTask) -> tuple[np.ndarray, float, float]:
         """The target's scores on the model's scale, and its shift and scale."""
         if self.scores == "standardize" or not self.meta:
-            return standardize(clip_low_outliers(target.z))
+            return standardize(target.z, winsorize=self.winsorize)
         z, shift, scale = standardize(target.z)  # it imputes failed trials
         own_shift, own_scale = float(self.past_.shifts[0]), float(self.past_.scales[0])
         return (shift + scale * z - own_shift) / own_scale, own_shift, own_scale

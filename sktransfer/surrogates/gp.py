@@ -18,7 +18,7 @@ from sktransfer.surrogates._core.gaussian_process import (
 )
 from sktransfer.surrogates._core.kernels import KERNELS
 from sktransfer.surrogates.base import EncodedTask, Surrogate
-from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._scores import standardize
 
 
 class GP(Surrogate):
@@ -34,6 +34,9 @@ class GP(Surrogate):
         Space-filling trials before the model is used.
     max_iter : int
         Maximum number of L-BFGS iterations for the hyperparameters.
+    winsorize : bool
+        Whether scores far below the median are raised (`clip_low_outliers`) before they are
+        standardized. The papers do not.
 
     Examples
     --------
@@ -45,10 +48,17 @@ class GP(Surrogate):
     True
     """
 
-    def __init__(self, kernel: str = "matern52", n_initial: int = 4, max_iter: int = 50):
+    def __init__(
+        self,
+        kernel: str = "matern52",
+        n_initial: int = 4,
+        max_iter: int = 50,
+        winsorize: bool = True,
+    ):
         self.kernel = kernel
         self.n_initial = n_initial
         self.max_iter = max_iter
+        self.winsorize = winsorize
 
     def check_params(self) -> None:
         if self.kernel not in KERNELS:
@@ -56,7 +66,7 @@ class GP(Surrogate):
 
     def posterior(self, target: EncodedTask) -> GaussianProcess:
         """Fit the hyperparameters to the target's trials and condition on them."""
-        z, shift, scale = standardize(clip_low_outliers(target.z))
+        z, shift, scale = standardize(target.z, winsorize=self.winsorize)
         return fit_gaussian_process(
             target.theta,
             z,
@@ -65,6 +75,7 @@ class GP(Surrogate):
             max_iter=self.max_iter if np.isfinite(target.z).sum() >= 2 else 0,
             shift=shift,
             scale=scale,
+            std_error=target.std_error,
         )
 
 
@@ -77,16 +88,23 @@ def fit_gaussian_process(
     max_iter: int = 50,
     shift: float = 0.0,
     scale: float = 1.0,
+    std_error: np.ndarray | None = None,
 ) -> GaussianProcess:
-    """A process with the most probable hyperparameters, conditioned on these trials."""
+    """A process with the most probable hyperparameters, conditioned on these trials.
+
+    `std_error` is in the unit of the scores, ``shift + scale * z``.
+    """
+    extra = np.zeros(len(z)) if std_error is None else (std_error / scale) ** 2
     d = theta.shape[1]
     priors = default_priors(d)
     h = priors.medians(d)
     if len(z) >= 2 and max_iter:
         h = fit_hyperparameters(
-            theta, z, categorical, kernel=kernel, priors=priors, max_iter=max_iter
+            theta, z, categorical, kernel=kernel, priors=priors, max_iter=max_iter, extra=extra
         )
-    return GaussianProcess(theta, z, h, categorical, kernel=kernel, shift=shift, scale=scale)
+    return GaussianProcess(
+        theta, z, h, categorical, kernel=kernel, shift=shift, scale=scale, extra=extra
+    )
 
 
 def default_priors(d: int) -> Priors:

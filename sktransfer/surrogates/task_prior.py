@@ -28,7 +28,10 @@ replaces the meta-features where it predicts past tasks better.
 Without one, the first trial maximizes the lower confidence bound over the past tasks' best
 settings, because between these the means are uncertain. One or two trials do not identify similar
 past tasks, and no number does while no trial stands out. Until then the next trial is the setting
-that, together with those tried, does best over the past tasks (`portfolio`).
+that, together with those tried, does best over the past tasks (`portfolio`). There are at most as
+many of these as past tasks, then the start fills the space (`search_start`).
+
+A past task whose data are a part of the target's counts as CONTAINED_COUNT tasks at distance 0.
 """
 
 from __future__ import annotations
@@ -41,11 +44,13 @@ import numpy as np
 
 from sktransfer.encoders import ManualEncoder
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior, Prior
-from sktransfer.surrogates._core.feature_weights import fit_feature_weights
-from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates._core.leave_one_out import (
-    kernel_weights,
+from sktransfer.surrogates._core.feature_weights import (
+    fit_feature_weights,
+    median_distance,
+    squared_distances,
 )
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
+from sktransfer.surrogates._core.leave_one_out import kernel_weights
 from sktransfer.surrogates._core.model_averaging import AveragedPosterior, average_by_evidence
 from sktransfer.surrogates._core.past_prior import (
     PastMeans,
@@ -54,15 +59,17 @@ from sktransfer.surrogates._core.past_prior import (
     join_trials,
 )
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
-from sktransfer.surrogates._core.portfolio import select_greedily
+from sktransfer.surrogates._core.search_start import PastSettings, filled_until, is_surprise
 from sktransfer.surrogates._core.task_comparison import TaskComparison
+from sktransfer.surrogates._core.task_gaussian_processes import average_lengths
 from sktransfer.surrogates._core.task_processes import TaskProcesses
 from sktransfer.surrogates._core.transported_past import (
     TargetPrediction,
     describe_past,
     describe_target,
-    fit_gain,
-    predict_past,
+    fit_prediction,
+    offset_past,
+    offset_target,
 )
 from sktransfer.surrogates.base import (
     EncodedTask,
@@ -77,9 +84,9 @@ MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pa
 MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
 MIN_TRIALS_FOR_MODEL = 3  # from which on the model proposes, if the scores differ
 N_REFERENCE_SETTINGS = 300  # past settings at which tasks are compared
-BEST_PER_TASK = 3  # best settings of each task, from which first trials are selected
-PORTFOLIO_SIZE = 20
 PRIOR_COUNT = 3.0  # past tasks that a pretrained prediction counts for
+PLAIN_COUNT = 3.0  # past tasks that the plain GP counts for, when both are averaged
+CONTAINED_COUNT = 20.0  # past tasks that one counts for whose data are a part of the target's
 
 
 class TaskPrior(TaskProcesses):
@@ -149,69 +156,53 @@ class TaskPrior(TaskProcesses):
 
     def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._means_cache: tuple[np.ndarray, TargetPrediction | None, PastMeans] | None = None
+        self._means_cache: tuple[tuple, TargetPrediction | None, PastMeans] | None = None
 
     # -- training ------------------------------------------------------------------------------
 
     def _train(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None) -> None:
         super()._train(tasks, warm_from)
+        prior, descriptions = tasks[0].prior, describe_past(tasks) if self.pretrained else None
+        if descriptions is not None and prior is not None:
+            offsets = offset_past(prior, descriptions)
+            self.learned_ |= {"descriptions": descriptions, "offsets": offsets}
         profiles = [task.profile for task in tasks]
         self.encoder_ = self._make_encoder().fit(profiles)
         features = self.encoder_.transform(profiles)
         known = np.array([profile is not None for profile in profiles])
         rows = np.unique(np.linspace(0, len(self.past_.z) - 1, N_REFERENCE_SETTINGS).astype(int))
-        functions = self._processes.mean(self.past_.theta[rows])
+        functions = self._processes.mean(self._comparable_past.theta[rows])
         weights = fit_feature_weights(features[known], functions[known])
-        plain = _squared_distances(features, features, np.ones_like(weights))
-        weighted = _squared_distances(features, features, weights)
-        units = [_median_distance(plain), _median_distance(weighted)]
+        plain = squared_distances(features, features, np.ones_like(weights))
+        weighted = squared_distances(features, features, weights)
+        units = [median_distance(plain), median_distance(weighted)]
         self.learned_ |= self._encoder_state() | {
             "features": features,
             "feature_weights": weights,
             "units": np.array(units),
             "known": known,
         }
-        descriptions = describe_past(tasks) if self.pretrained else None
-        if descriptions is None or tasks[0].prior is None:
+        if descriptions is None or prior is None:
             self.learned_ |= self._compare_tasks().fit_hyperparameters(weighted / units[1])[0]
             return
-        self.learned_ |= {"descriptions": descriptions}
-        prediction = self._fit_gain(tasks[0].prior)
-        embedded = tasks[0].prior.embedding(descriptions)
-        self.learned_ |= self._choose_distance(weighted / units[1], embedded, prediction)
+        prediction = self._fit_gain(prior, descriptions)
+        embedded = prior.embedding(descriptions)
+        comparison = self._compare_tasks()
+        if prediction is not None:
+            comparison = comparison.with_expected(prediction, descriptions)
+        self.learned_ |= comparison.choose_distance(embedded, weighted / units[1])
 
-    def _fit_gain(self, prior: ScorePrior) -> TargetPrediction | None:
+    def _fit_gain(self, prior: ScorePrior, descriptions: np.ndarray) -> TargetPrediction | None:
         """Find how much past scores follow their predictions; None without predictions."""
         if not prior.has_scores:
             return None
-        descriptions = self.learned_["descriptions"]
-        gain = fit_gain(self.past_, predict_past(prior, self.past_, descriptions))
-        self.learned_["gain"] = np.array(gain)
-        return TargetPrediction(prior, descriptions[0], gain)
-
-    def _choose_distance(
-        self, by_features: np.ndarray, embedded: np.ndarray, prediction: TargetPrediction | None
-    ) -> dict[str, np.ndarray]:
-        """Compare data sets by the embedding, or by meta-features where these predict better."""
-        is_known = np.isfinite(embedded).all(axis=1)
-        filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
-        squares = _squared_distances(filled, filled, np.ones(filled.shape[1]))
-        unit = _median_distance(squares)
-        comparison = self._compare_tasks()
-        if prediction is not None:
-            expected = comparison.predict_all(prediction, self.learned_["descriptions"])
-            comparison = replace(comparison, expected=expected)
-        found = [comparison.fit_hyperparameters(each) for each in (squares / unit, by_features)]
-        uses_embedding = found[0][1] >= found[1][1]
-        chosen = found[0] if uses_embedding else found[1]
-        return chosen[0] | {
-            "uses_embedding": np.array(uses_embedding),
-            "embedding_unit": np.array(unit),
-        }
+        prediction = fit_prediction(prior, self.past_, descriptions)
+        self.learned_["gain"] = np.array(prediction.gain)
+        return prediction
 
     def _compare_tasks(self) -> TaskComparison:
         return TaskComparison(
-            self.past_,
+            self._comparable_past,
             self._processes,
             self.learned_["kept"],
             self.learned_["h"][:, :-2],
@@ -219,6 +210,14 @@ class TaskPrior(TaskProcesses):
             self.max_tasks,
             self._prior_count,
         )
+
+    @property
+    def _comparable_past(self) -> PastTrials:
+        offsets = self.learned_.get("offsets", np.zeros((len(self.past_), 1)))
+        return replace(self.past_, theta=self.past_.theta + offsets[self.past_.owner])
+
+    def _offset(self, target: EncodedTask) -> np.ndarray:
+        return offset_target(target, self.learned_.get("offsets"))
 
     @property
     def _prior_count(self) -> float:
@@ -239,12 +238,12 @@ class TaskPrior(TaskProcesses):
             assert target.prior is not None
             past, own = map(target.prior.embedding, (learned["descriptions"], description[None]))
             known = np.isfinite(past).all(axis=1)
-            squares = _squared_distances(np.nan_to_num(past), own, np.ones(own.shape[1]))[:, 0]
+            squares = squared_distances(np.nan_to_num(past), own, np.ones(own.shape[1]))[:, 0]
             squares = squares / float(learned["embedding_unit"])
         else:
             known = learned["known"]
             own = self.encoder_.transform([target.profile])
-            squares = _squared_distances(learned["features"], own, weights)[:, 0]
+            squares = squared_distances(learned["features"], own, weights)[:, 0]
             squares = squares / learned["units"][int(weighted)]
         # Tasks whose data are not known are as far as the median of the others.
         return np.where(known, squares, np.median(squares[known]))
@@ -280,10 +279,25 @@ class TaskPrior(TaskProcesses):
 
     def _nearest_tasks(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of the past tasks with the most similar data, and their weights; (K,), (K,)."""
-        squares = self._distances(target)
-        order = np.sort(np.lexsort((-self._processes.sizes, squares))[: self.max_tasks])
+        order, squares, copies = self._rank_tasks(target)
         bandwidth = self.learned_["hyperparameters"][0]
-        return order, kernel_weights(squares[order], bandwidth, self._prior_count)
+        return order, kernel_weights(squares, bandwidth, self._prior_count, copies)
+
+    def _count_tasks(self, target: EncodedTask) -> float:
+        """Number of past tasks that are used, each as often as it counts."""
+        return float(self._rank_tasks(target)[2].sum())
+
+    def _rank_tasks(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers of the tasks to use, their squared distances, how often each counts."""
+        contained = self._is_contained(target)
+        squares = np.where(contained, 0.0, self._distances(target))
+        ranking = np.lexsort((-self._processes.sizes, squares, ~contained))
+        order = np.sort(ranking[: self.max_tasks])
+        return order, squares[order], np.where(contained[order], CONTAINED_COUNT, 1.0)
+
+    def _is_contained(self, target: EncodedTask) -> np.ndarray:
+        """Whether the data of each past task are a part of the target's; (m,)."""
+        return np.isin(self.past_.ids, list(target.contained))
 
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """Weight of each past task relative to the largest, times the weight of the prior."""
@@ -317,38 +331,43 @@ class TaskPrior(TaskProcesses):
     def hints(self, target: EncodedTask) -> SearchHints:
         """Without a pretrained prediction, first trials are past settings and a portfolio of them.
 
-        With one, the model proposes from the first trial on.
+        With one, the model proposes from the first trial on. Past tasks and prediction choose as
+        many trials of the start as they count for.
         """
-        hints = super().hints(target)
-        if self._predict_target(target) is not None:
-            return replace(hints, n_initial=0)
-        needs_portfolio = target.is_on_plateau or len(target.z) < MIN_TRIALS_FOR_MODEL
-        if not self._has_past or not needs_portfolio or self._reason_ignored(target):
+        hints, n = super().hints(target), len(target.z)
+        is_pretrained = self._predict_target(target) is not None
+        uses_past = self._has_past and not self._reason_ignored(target)
+        if not uses_past and not is_pretrained:
             return hints
-        numbers, past = self._nearest_tasks(target)[0], self.past_
-        rows = past.best_rows(BEST_PER_TASK, np.isin(np.arange(len(past)), numbers))
-        if not len(target.z):
-            return replace(hints, restrict_to=past.theta[rows])
-        chosen = rows[self._select_complement(numbers, rows, target)]
-        sources = tuple(str(past.ids[past.owner[row]]) for row in chosen)
-        return replace(hints, first_settings=past.theta[chosen], sources=sources)
+        count = self._count_tasks(target) if uses_past else 0.0
+        if self._fills_space(target, count, is_pretrained):
+            return replace(hints, n_initial=n + 1)
+        hints, is_contained = replace(hints, n_initial=0), self._is_contained(target)
+        if not uses_past or (is_pretrained and (n or not is_contained.any())):
+            return hints
+        numbers = self._nearest_tasks(target)[0]
+        past, offset = self._comparable_past, self._offset(target)
+        settings = PastSettings(past, self._processes, numbers, self._unknown_columns)
+        if not n:
+            first = numbers[is_contained[numbers]] if is_contained.any() else numbers
+            return replace(hints, restrict_to=settings.take(settings.best_rows(first), n) - offset)
+        if not target.is_on_plateau and n >= MIN_TRIALS_FOR_MODEL:
+            return hints
+        rows = settings.select_complement(replace(target, theta=target.theta + offset))
+        sources = tuple(map(str, past.ids[past.owner[rows]]))
+        return replace(hints, first_settings=settings.take(rows, n) - offset, sources=sources)
 
-    def _select_complement(
-        self, numbers: np.ndarray, rows: np.ndarray, target: EncodedTask
-    ) -> list[int]:
-        """The settings that, together with the target's trials, do best over the past tasks."""
-        past = self.past_
-        own = [past.z[past.owner == number] for number in numbers]
-        median, best = (np.array([f(z) for z in own])[:, None] for f in (np.median, np.max))
-
-        def relative_score(
-            theta: np.ndarray,
-        ) -> np.ndarray:  # 0 is a task's median trial, 1 its best
-            means = self._processes.take(numbers).mean(theta)
-            return np.clip((means - median) / np.maximum(best - median, 1e-9), -1, 1)
-
-        reached = relative_score(target.theta).max(axis=1)
-        return select_greedily(relative_score(past.theta[rows]), reached, PORTFOLIO_SIZE)
+    def _fills_space(self, target: EncodedTask, count: float, is_pretrained: bool) -> bool:
+        """Whether the next trial fills the space, given the number of past tasks that are used."""
+        n = len(target.z)
+        if n >= count + PRIOR_COUNT * is_pretrained:
+            scale = float(np.median(self.past_.scales)) if count and not is_pretrained else 0.0
+            return target.is_flat or n < filled_until(target, scale, self.n_initial + 1)
+        # The level of a few past tasks says little about that of a prediction from the data.
+        if not 0 < n <= self.n_initial or (is_pretrained and count):
+            return False
+        before = self.posterior(target.without_trials())
+        return before is not None and is_surprise(before, target, max(count, 1.0))
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
         """The prior conditioned on the target's trials, averaged with a plain GP.
@@ -369,13 +388,18 @@ class TaskPrior(TaskProcesses):
         # Before the first success, failures have no score to be worse than.
         used = slice(None if np.isfinite(target.z).any() else 0)
         y = impute_failures(target.z, usual=float(np.exp(level.log_scale)))[used]
-        conditioned = ConditionedPosterior(prior, theta := target.theta[used], y, level)
+        errors = None if target.std_error is None else target.std_error[used]
+        conditioned = ConditionedPosterior(prior, theta := target.theta[used], y, level, errors)
         if prediction is not None and not uses_past and not len(y):
             conditioned.has_unit = prediction.has_unit
         if not len(y) or not self.guard:
             return conditioned
-        # Even prior odds: the past tasks chose the first trials already.
-        return average_by_evidence(conditioned, plain, theta, y, level, prior_log_odds=0.0)
+        # At most even prior odds: the past tasks chose the first trials already.
+        count = PRIOR_COUNT if prediction is not None else self._count_tasks(target)
+        odds = min(0.0, float(np.log(count / PLAIN_COUNT)))
+        return average_by_evidence(
+            conditioned, plain, theta, y, level, prior_log_odds=odds, std_error=errors
+        )
 
     def _make_prior(
         self, target: EncodedTask, prediction: TargetPrediction | None, uses_past: bool
@@ -390,37 +414,28 @@ class TaskPrior(TaskProcesses):
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, target.z)
         residual, noise = map(float, self.learned_["hyperparameters"][1:])
-        means = self._means(numbers, prediction)
+        means = self._means(numbers, prediction, self._offset(target))
         return PastPrior(means, weights, residual, noise, prediction), level
 
-    def _means(self, numbers: np.ndarray, prediction: TargetPrediction | None = None) -> PastMeans:
+    def _means(
+        self, numbers: np.ndarray, prediction: TargetPrediction | None, offset: np.ndarray
+    ) -> PastMeans:
         """What these past tasks add. It is cached: a target's similar tasks do not change."""
-        cached = self._means_cache
-        if cached is None or not np.array_equal(cached[0], numbers) or cached[1] != prediction:
+        key, cached = (numbers.tobytes(), offset.tobytes()), self._means_cache
+        if cached is None or cached[0] != key or cached[1] != prediction:
             rows = np.isin(self.past_.owner, numbers) & self.learned_["kept"]
-            lengths = np.exp(self.learned_["h"][numbers, :-2].mean(axis=0))
+            lengths, unknown = average_lengths(self.learned_["h"][numbers, :-2])
             processes = self._processes.take(numbers)
 
             def evaluate(theta: np.ndarray) -> np.ndarray:
+                theta = theta + offset
                 means = processes.mean(theta)
                 if prediction is None:
                     return means
                 return means - prediction.of_past(theta, self.learned_["descriptions"][numbers])
 
-            trials = join_trials(self.past_, rows)
-            made = PastMeans(trials, lengths, self.kernel, evaluate)
-            self._means_cache = cached = numbers, prediction, made
+            trials = join_trials(self._comparable_past, rows)
+            trials = replace(trials, theta=trials.theta - offset)
+            made = PastMeans(trials, lengths, unknown, self.kernel, evaluate)
+            self._means_cache = cached = key, prediction, made
         return cached[2]
-
-
-def _squared_distances(A: np.ndarray, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Squared distances of rows with weighted columns; (n, p), (k, p), (p,) -> (n, k)."""
-    A, B = A * weights, B * weights
-    squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2 * A @ B.T
-    return np.where(squares > 1e-12, squares, 0)  # equal rows differ by rounding errors
-
-
-def _median_distance(squares: np.ndarray) -> float:
-    """The median over pairs of different tasks, (m, m); 1 if there are none or the median is 0."""
-    distances = squares[~np.eye(len(squares), dtype=bool)]
-    return (float(np.median(distances)) or 1.0) if len(distances) else 1.0

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from sktransfer.dataset import DatasetProfile
-from sktransfer.surrogates.base import EncodedTask, SearchHints, Surrogate
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 
 
@@ -34,7 +34,10 @@ class WarmStart(GP):
     min_distance : float
         Settings that are closer than this to a selected one, in every column, are skipped: the best
         trials of a past search are often nearly equal.
-    kernel, n_initial, max_iter
+    model : {"gp", "blr"}
+        What follows the past settings: a Gaussian process, or the regression of `TargetBLR` (the
+        paper's initBLR).
+    kernel, n_initial, max_iter, winsorize
         As in `GP`.
 
     Examples
@@ -55,28 +58,43 @@ class WarmStart(GP):
         n_tasks: int = 3,
         n_settings: int = 3,
         min_distance: float = 0.05,
+        model: str = "gp",
         kernel: str = "matern52",
         n_initial: int = 4,
         max_iter: int = 50,
+        winsorize: bool = True,
     ):
-        super().__init__(kernel=kernel, n_initial=n_initial, max_iter=max_iter)
+        super().__init__(kernel, n_initial, max_iter, winsorize)
         self.n_tasks = n_tasks
         self.n_settings = n_settings
         self.min_distance = min_distance
+        self.model = model
+
+    def check_params(self) -> None:
+        super().check_params()
+        if self.model not in ("gp", "blr"):
+            raise ValueError(f"model={self.model!r} must be 'gp' or 'blr'.")
+
+    def posterior(self, target: EncodedTask) -> Posterior | None:  # type: ignore[override]
+        """Fit the model to the target's trials."""
+        if self.model == "gp":
+            return super().posterior(target)
+        from sktransfer.surrogates.reference.target_blr import TargetBLR  # needs torch
+
+        return TargetBLR(winsorize=self.winsorize).posterior(target)
 
     def fit(self, tasks: Sequence[EncodedTask], warm_from: Surrogate | None = None) -> Self:
         """Store the settings and the meta-features of the past tasks."""
         super().fit(tasks, warm_from)
-        features = [_meta_features(task.profile) for task in tasks]
-        names = sorted(set().union(*features))
+        names, features = feature_table([task.profile for task in tasks])
         ranked = [_best_first(task) for task in tasks]
         return self.set_state(
             {
                 "ids": np.array([task.id for task in tasks], dtype=str),
                 "settings": np.vstack(ranked) if ranked else np.empty((0, 0)),
                 "owner": np.repeat(np.arange(len(tasks)), [len(rows) for rows in ranked]),
-                "names": np.array(names, dtype=str),
-                "features": _table(features, names),
+                "names": names,
+                "features": features,
             }
         )
 
@@ -127,10 +145,8 @@ class WarmStart(GP):
         return [f"{n} of {len(self.past_['names'])} handcrafted meta-features" for n in known]
 
     def _distances(self, target: EncodedTask) -> np.ndarray:
-        names = self.past_["names"]
-        return _scaled_distances(
-            self.past_["features"], _table([_meta_features(target.profile)], names)[0]
-        )
+        own = feature_table([target.profile], self.past_["names"])[1][0]
+        return feature_distances(self.past_["features"], own)
 
 
 def _best_first(task: EncodedTask) -> np.ndarray:
@@ -140,18 +156,25 @@ def _best_first(task: EncodedTask) -> np.ndarray:
     return task.theta[ok[np.argsort(-task.z[ok], kind="stable")]]
 
 
-def _meta_features(profile: DatasetProfile | None) -> dict[str, float]:
-    return {} if profile is None else profile.meta_features
+def feature_table(
+    profiles: Sequence[DatasetProfile | None], names: Iterable[str] | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Names of meta-features, and a row of them for each task, NaN if unknown; -> (F,), (m, F).
+
+    Without `names` they are all features that some task has.
+    """
+    features = [{} if each is None else each.meta_features for each in profiles]
+    chosen = list(sorted(set().union(*features)) if names is None else names)
+    columns = [[row.get(name, np.nan) for row in features] for name in chosen]
+    table = np.array(columns, dtype=float).reshape(len(columns), len(features)).T
+    return np.array(chosen, dtype=str), table
 
 
-def _table(features: Sequence[dict[str, float]], names: Iterable[str]) -> np.ndarray:
-    """A row of features for each task, NaN if unknown; (m, F)."""
-    columns = [[row.get(name, np.nan) for row in features] for name in names]
-    return np.array(columns, dtype=float).reshape(len(columns), len(features)).T
+def feature_distances(past: np.ndarray, target: np.ndarray, order: int = 2) -> np.ndarray:
+    """Mean difference of the shared features, each scaled; (m, F), (F,) -> (m,), inf if none.
 
-
-def _scaled_distances(past: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Root mean squared difference of the shared features; (m, F), (F,) -> (m,), inf if none."""
+    Of `order` 2 it is the root of the mean square, of `order` 1 the mean absolute difference.
+    """
     both = np.vstack([past, target])
     if not both.shape[1]:
         return np.full(len(past), np.inf)
@@ -159,7 +182,7 @@ def _scaled_distances(past: np.ndarray, target: np.ndarray) -> np.ndarray:
     low = np.where(seen, both, np.inf).min(axis=0)
     span = np.where(seen, both, -np.inf).max(axis=0) - low
     scaled = (both - low) / np.where(span > 0, span, 1.0)
-    squares = (scaled[:-1] - scaled[-1]) ** 2
-    shared = np.isfinite(squares)
-    total = np.where(shared, squares, 0).sum(axis=1)
-    return np.where(shared.any(axis=1), np.sqrt(total / np.maximum(shared.sum(axis=1), 1)), np.inf)
+    powers = np.abs(scaled[:-1] - scaled[-1]) ** order
+    shared = np.isfinite(powers)
+    mean = np.where(shared, powers, 0).sum(axis=1) / np.maximum(shared.sum(axis=1), 1)
+    return np.where(shared.any(axis=1), mean ** (1 / order), np.inf)

@@ -13,9 +13,9 @@ from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates import ABLR, EncodedTask, make_surrogate
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.contexts import data_key
+from sktransfer.surrogates._core.head_training import HeadPrior
 from sktransfer.surrogates._core.linear_regression import LinearRegression
 from sktransfer.surrogates._core.past_trials import Level
-from sktransfer.surrogates.ablr import _HeadPrior
 from sktransfer.utils._torch import tensor
 from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 from tests.surrogates.synthetic_tasks import BEST, NUMBERS, data, past_tasks, score, target
@@ -52,7 +52,9 @@ def test_ablr_posterior_is_targets_own_regression():
     theta = np.random.default_rng(0).random((30, 2))
     z, alpha, beta, none = score(theta), 3.0, 50.0, np.empty(0)
     known = Level(shift=0.0, shift_std=0.0, log_scale=0.0, log_scale_std=0.0)
-    posterior = ConditionedPosterior(_HeadPrior(surrogate, none, alpha, beta), theta, z, known)
+    posterior = ConditionedPosterior(
+        HeadPrior(surrogate._features_at, none, alpha, beta), theta, z, known
+    )
     with torch.no_grad():
         Phi, mean = surrogate._features_at(theta, none)
         phi, mean_at = surrogate._features_at(POINTS, none)

@@ -448,3 +448,22 @@ def test_dklm_continues_training_from_earlier_model():
     for key, weight in warm.trained_.items():
         assert torch.equal(weight, earlier.trained_[key])
     assert any(not torch.equal(cold.trained_[key], weight) for key, weight in warm.trained_.items())
+
+
+def test_history_by_trial_is_the_features_of_the_trials_before():
+    """Equation 7: row t of the kernel reads H^(t-1), a new configuration reads all trials."""
+    surrogate = quick(history="sequence", guard=False, prior=False).fit(past_tasks())
+    observed = target(5)
+    x = torch.tensor(surrogate.inputs_(observed.theta))
+    z = torch.tensor(surrogate._standard(observed)[0])
+    trials = module.Trials(x, z, torch.ones(5, dtype=x.dtype))
+    found = module.landmarks_by_trial(surrogate.trained_, trials).detach().numpy()
+    for t in range(5):
+        before = module.Trials(x[:t], z[:t], torch.ones(t, dtype=x.dtype))
+        direct = module.landmarks(surrogate.trained_, before).detach().numpy()[0]
+        np.testing.assert_allclose(found[t], direct, atol=1e-12)
+    as_set = quick(guard=False, prior=False).fit(past_tasks()).posterior(observed)
+    by_trial = surrogate.posterior(observed)
+    assert not np.allclose(by_trial.predict(observed.theta)[0], as_set.predict(observed.theta)[0])
+    with pytest.raises(ValueError, match="history='list'"):
+        DKLM(history="list").fit([])

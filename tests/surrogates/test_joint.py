@@ -11,9 +11,16 @@ from sklearn.base import clone
 
 from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.encoders import DistributionEncoder, ManualEncoder, PairEncoder, TaskIndex
-from sktransfer.surrogates import DistBLR, DistGP, EncodedTask, make_surrogate
+from sktransfer.surrogates import GP, DistBLR, DistGP, EncodedTask, make_surrogate
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
+from sktransfer.surrogates._core.gaussian_process import GPPrior
+from sktransfer.surrogates._core.model_averaging import (
+    average_by_evidence,
+    log_prior,
+    plain_evidence,
+)
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
+from sktransfer.surrogates.gp import default_priors
 from tests.surrogates.comparisons import assert_same_prediction, assert_same_state
 
 NAMES = ["dist-gp", "dist-blr", "manual-gp", "manual-blr", "multi-gp", "multi-blr"]
@@ -70,7 +77,8 @@ def test_joint_gradients_equal_finite_differences(name):
 
     def value():
         theta, z = torch.tensor(past.theta), torch.tensor(past.z)
-        likelihood = surrogate._loss(theta, z, past.owner, surrogate._psi(range(4), inputs))
+        psi = surrogate._psi(range(4), inputs)
+        likelihood = surrogate._loss(theta, z, past.owner, psi, past.owner)
         return likelihood + encoder.penalty() + surrogate._penalty()
 
     weights = [*surrogate.trained_.values(), *encoder.parameters()]
@@ -140,6 +148,7 @@ def test_dist_blr_prior_matches_formula():
         torch.tensor(past.z),
         past.owner,
         torch.tensor(surrogate.learned_["psi"]),
+        past.owner,
     )
     direct = 0.5 * past.z @ np.linalg.solve(K, past.z) + 0.5 * np.linalg.slogdet(K)[1]
     assert float(surrogate._loss(*everything)) == pytest.approx(direct, rel=1e-9)
@@ -175,7 +184,27 @@ def test_conditioning_finds_shift_and_scale():
     mean, std = found.predict(theta)
     assert np.abs(mean - y).max() < 5
     assert 0 < std.max() < 20
-    assert found.level_std < 100
+    assert found.level_std == 0
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_uncertain_level_is_part_of_the_prediction(n):
+    """Predictions are those of a process with a constant kernel for the level, at a known scale."""
+    rng = np.random.default_rng(n)
+    theta, new = rng.random((n, 2)), np.vstack([rng.random((5, 2)), [[9.0, 9.0]]])
+    y = 3 + rng.standard_normal(n)
+    A, prior = 2.0, Known()
+    found = ConditionedPosterior(prior, theta, y, Level(0.0, A, 0.0, 0.0))
+    m, _, S = prior.moments(theta, theta)
+    mean, variance, k = prior.moments(new, theta)
+    K = S + A**2 + (prior.noise + 1e-6) * np.eye(n)
+    direct = mean + (k + A**2) @ np.linalg.solve(K, y - m)
+    left = variance + A**2 - np.einsum("ij,ji->i", k + A**2, np.linalg.solve(K, (k + A**2).T))
+    np.testing.assert_allclose(found.predict(new), [direct, np.sqrt(left)], rtol=1e-4)
+    draws = found.sample(new, 4000, rng)
+    np.testing.assert_allclose(draws.std(axis=0), np.sqrt(left), rtol=0.06)
+    assert found.level_std == 0  # it is in the prediction
+    assert found.predict(new[-1:])[1] > 1.001  # far from all trials, where the prior's is 1
 
 
 def test_conditioning_without_trials_is_prior_at_past_level():
@@ -188,6 +217,23 @@ def test_conditioning_without_trials_is_prior_at_past_level():
     assert std[0] == pytest.approx(3.0)
     assert found.level_std == pytest.approx(2.0)
     assert found.sample(theta, 7, np.random.default_rng(0)).shape == (7, 1)
+
+
+def test_plain_gp_is_judged_by_scores_and_prior():
+    """Hyperparameters that were fitted to the scores are not free: their prior counts."""
+    rng = np.random.default_rng(0)
+    theta, number = rng.random((12, 2)), np.array([False, False])
+    wild = EncodedTask(theta, np.sin(40 * theta[:, 0]), number)
+    gp = GP().fit([]).posterior(wild)
+    level = Level(0.0, 1.0, 0.0, 1.0)
+    conditioned = ConditionedPosterior(Known(), theta, wild.z, level)
+    averaged = average_by_evidence(conditioned, gp, theta, wild.z, level, prior_log_odds=0.0)
+    penalty = default_priors(2).log_density(gp.h)
+    assert penalty < -0.1 and log_prior(gp) == pytest.approx(penalty)
+    plain = ConditionedPosterior(GPPrior(gp), theta, wild.z, level).log_evidence
+    assert plain_evidence(gp, theta, wild.z, level) == pytest.approx(plain + penalty)
+    log_odds = np.log(averaged.weight / (1 - averaged.weight))
+    assert log_odds == pytest.approx(conditioned.log_evidence - plain - penalty, rel=1e-6)
 
 
 def test_level_is_robust_to_absurd_past_task():

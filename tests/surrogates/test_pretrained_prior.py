@@ -186,3 +186,44 @@ def test_embedding_without_scores_weighs_past_tasks():
     assert similarity[:3].min() > 2 * similarity[3:].max()
     assert set(model.similarity_basis(here)) == {"the pretrained embedding"}
     assert model.hints(here).restrict_to is not None  # as without pretrained predictions
+
+
+class Scaled(Peaks):
+    """The best setting moves with the scale of the data; predictions tell nothing about it."""
+
+    def predict(self, theta, descriptions):
+        mean = np.zeros((len(descriptions), len(theta)))
+        return mean, mean + 0.5
+
+    def offsets(self, descriptions):
+        return np.column_stack([-descriptions[:, 0], np.zeros(len(descriptions))])
+
+
+def test_past_settings_are_read_in_the_units_of_the_target():
+    peaks = [0.2, 0.3, 0.4, 0.3]
+    tasks = [past_task(peak, seed=i, prior=Scaled()) for i, peak in enumerate(peaks)]
+    model = TaskPrior().fit(tasks)
+    now = target(0.75, prior=Scaled())
+    np.testing.assert_allclose(best_guess(model, now), [0.75, 0.5], atol=0.13)
+    again = TaskPrior().set_state(model.get_state())
+    ours, theirs = (each.posterior(now).predict(GRID) for each in (model, again))
+    assert_same_prediction(ours, theirs)
+    # Without the offset, past tasks speak for where their own best settings were.
+    raw = TaskPrior().fit([replace(each, prior=None) for each in tasks])
+    assert best_guess(raw, replace(now, prior=None))[0] < 0.5
+
+
+def test_past_settings_of_strange_data_are_read_in_its_units():
+    prior = Scaled(strangeness=2.0)
+    tasks = [past_task(0.3, seed=i, prior=prior) for i in range(3)]
+    hints = TaskPrior().fit(tasks).hints(target(0.75, prior=prior))
+    assert abs(np.median(hints.restrict_to[:, 0]) - 0.75) < 0.2
+
+
+def test_first_past_task_may_have_no_profile():
+    tasks = [past_task(0.3, seed=i, prior=Scaled()) for i in range(4)]
+    tasks[0] = replace(tasks[0], profile=None)
+    now = target(0.3, prior=Scaled())
+    mean, std = TaskPrior().fit(tasks).posterior(now).predict(GRID)
+    assert np.isfinite(mean).all() and np.isfinite(std).all()
+    assert abs(GRID[mean.argmax(), 0] - 0.3) < 0.13

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import uniform
 from sklearn.base import clone
 
-from sktransfer import Task, TransferOptimizer, profile
+from sktransfer import Space, Task, TransferOptimizer, profile
 from sktransfer.archive import Selection
 from sktransfer.model_selection._proposers import format_transfer_summary
 from sktransfer.surrogates import EncodedTask
@@ -68,9 +69,10 @@ def test_prior_moments_match_formula():
     model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
     numbers, w = model._nearest_tasks(target())
     r = model.learned_["hyperparameters"][1]
-    prior = PastPrior(model._means(numbers), w, r, 0.01)
+    means = model._means(numbers, None, np.zeros((1, 1)))
+    prior = PastPrior(means, w, r, 0.01)
     mean, variance, covariance = prior.moments(GRID, GRID[:5])
-    F = model._means(numbers)(GRID)
+    F = means(GRID)
     np.testing.assert_allclose(mean, w @ F)
     D = F - w @ F
     between = (D * w[:, None]).T @ D[:, :5] / (1 - w @ w)
@@ -84,7 +86,10 @@ def test_interpolated_means_are_accurate(monkeypatch):
     past = [task(best, n=40, seed=i) for i, best in enumerate(RNG.random((8, 2)))]
     monkeypatch.setattr("sktransfer.surrogates._core.past_prior.MAX_POINTS", 60)  # of 320 trials
     model = TaskPrior().fit(past)
-    exact, kept = model._processes.mean(GRID), model._means(np.arange(8))(GRID)
+    exact, kept = (
+        model._processes.mean(GRID),
+        model._means(np.arange(8), None, np.zeros((1, 1)))(GRID),
+    )
     assert np.abs(kept - exact).max() < 0.1 * np.ptp(exact)
 
 
@@ -248,7 +253,7 @@ def test_second_trial_complements_the_first():
 
 
 def test_portfolio_continues_on_plateau():
-    model = TaskPrior().fit([task((0.2, 0.5)), task((0.8, 0.5), seed=1)])
+    model = TaskPrior().fit([task((0.2 + 0.1 * i, 0.5), seed=i) for i in range(7)])
     theta = np.random.default_rng(0).random((6, 2))
 
     def has_portfolio(*z):
@@ -262,6 +267,121 @@ def test_portfolio_continues_on_plateau():
         and not has_portfolio(*[0.5] * 5, np.nan)
     )
     assert not has_portfolio()  # the first trial is the prior's
+
+
+def seen_as(*z, seed=0):
+    """A target with these scores."""
+    theta = np.random.default_rng(seed).random((len(z), 2))
+    return EncodedTask(theta, np.array(z, dtype=float), NUMBERS)
+
+
+@pytest.mark.parametrize("n_tasks", [1, 2, 3])
+def test_past_tasks_choose_as_many_first_trials_as_there_are(n_tasks):
+    model = TaskPrior().fit([task((0.2 + 0.2 * i, 0.5), seed=i) for i in range(n_tasks)])
+    scores = [-0.01, -0.2, -0.1, -0.3, -0.2, -0.1]
+    filled = [n for n in range(7) if model.hints(seen_as(*scores[:n])).n_initial > n]
+    assert filled == list(range(n_tasks, 5))  # without past tasks, the first 4 trials
+
+
+def test_far_worse_first_score_than_predicted_gives_the_space_filling_start_back():
+    model = TaskPrior().fit([task((0.4 + 0.05 * i, 0.5), seed=i) for i in range(4)])
+    first = EncodedTask(np.array([[0.5, 0.5]]), np.array([-0.01]), NUMBERS)
+    assert model.hints(first).first_settings is not None
+    surprise = replace(first, z=np.array([-9.0]))
+    hints = model.hints(surprise)
+    assert hints.n_initial == 2 and hints.first_settings is None
+    # A score above the prediction is none to be worried about.
+    assert model.hints(replace(first, z=np.array([9.0]))).first_settings is not None
+
+
+def test_start_with_one_past_task_has_all_settings_of_the_start_without():
+    past = Task.from_trials(SPACE, [(p, -p["a"]) for p in Space.parse(SPACE).sample(9, 0)])
+    starts = []
+    for tasks in ([past], []):
+        optimizer = TransferOptimizer(SPACE, tasks, surrogate=TaskPrior(), random_state=0)
+        for n in range(5):
+            [params] = optimizer.ask()
+            optimizer.tell(params, -0.1 * n)
+            starts.append(params)
+    assert starts[1:5] == starts[5:9]
+
+
+def test_equal_scores_fill_the_space_after_as_many_trials_as_past_tasks():
+    model = TaskPrior().fit([task((0.2 + 0.1 * i, 0.5), seed=i) for i in range(5)])
+    assert model.hints(seen_as(*[-0.1] * 4)).n_initial == 0
+    assert model.hints(seen_as(*[-0.1] * 5)).n_initial == 6
+    assert model.hints(seen_as(*[-0.1] * 5, -0.101)).n_initial == 7  # nearly equal
+    assert model.hints(seen_as(*[-0.1] * 5, -0.3)).n_initial == 0
+    assert model.hints(seen_as(*[-0.1] * 10, -0.101)).n_initial == 0
+
+
+def test_one_past_task_has_less_prior_weight_than_three():
+    first = EncodedTask(np.array([[0.5, 0.5]]), np.array([-0.01]), NUMBERS)
+    weights = [
+        TaskPrior().fit([task((0.5, 0.5), seed=i) for i in range(n)]).posterior(first).weight
+        for n in (1, 3)
+    ]
+    odds = [weight / (1 - weight) for weight in weights]
+    assert odds[0] < 0.5 * odds[1]
+
+
+def test_search_recovers_from_one_misleading_past_task():
+    """Good settings are where the past task had its worst ones, and the rest is a plain."""
+    space = {"a": uniform(), "b": uniform()}
+    drawn = Space.parse(space).sample(20, 1)
+    trials = [(p, 0.97 - 0.05 * np.hypot(p["a"] - 0.9, p["b"] - 0.9)) for p in drawn]
+    past = Task.from_trials(space, trials)
+    found = []
+    for seed in range(4):
+        optimizer = TransferOptimizer(space, [past], surrogate=TaskPrior(), random_state=seed)
+        for _ in range(12):
+            [params] = optimizer.ask()
+            distance = np.hypot(params["a"] - 0.25, params["b"] - 0.3)
+            optimizer.tell(params, 0.1 + 0.85 * max(0.0, 1 - 2 * distance))
+        found.append(optimizer.best_score)
+    assert min(found) > 0.7
+
+
+def test_unknown_column_is_constant_for_the_past():
+    """Two past tasks know column 1 only in the middle, because they do not have the parameter."""
+
+    def without_second(seed):
+        made = task((0.3, 0.5), seed=seed)
+        theta = np.column_stack([made.theta[:, 0], np.full(25, 0.5)])
+        return replace(made, theta=theta, unknown=np.array([False, True]))
+
+    model = TaskPrior(guard=False).fit([without_second(0), without_second(1)])
+    along = np.column_stack([np.full(9, 0.3), np.linspace(0, 1, 9)])
+    mean, std = model.posterior(target()).predict(along)
+    np.testing.assert_allclose(mean, mean[0], atol=1e-3)
+    across, _ = model.posterior(target()).predict(along[:, ::-1])
+    assert np.ptp(across) > 0.01
+    # One trial of the target tells about its own surroundings only.
+    seen = replace(target(), theta=along[:1], z=np.array([0.5]))
+    mean, std = model.posterior(seen).predict(along)
+    assert std[0] < 0.5 * std[-1]
+
+
+def test_first_trials_spread_unknown_columns():
+    made = [task((0.2 + 0.1 * i, 0.5), seed=i) for i in range(6)]
+    past = [replace(each, unknown=np.array([False, True])) for each in made]
+    model = TaskPrior().fit(past)
+    settings = [model.hints(target()).restrict_to]
+    settings += [model.hints(seen_as(*[-0.1] * n)).first_settings for n in (1, 2, 3, 4)]
+    values = [np.unique(each[:, 1]) for each in settings]
+    assert all(len(each) == 1 for each in values)
+    assert np.ptp(np.concatenate(values)) > 0.5
+
+
+def test_contained_past_task_counts_most():
+    past = [task((0.2, 0.5), seed=i, id=str(i)) for i in range(4)] + [task((0.8, 0.5), id="last")]
+    model = TaskPrior().fit(past)
+    plain, weekly = target(), replace(target(), contained=frozenset({"last"}))
+    assert best_guess(model, plain)[0] < 0.5 < best_guess(model, weekly)[0]
+    similarity = model.similarity(weekly)
+    assert similarity[-1] == 1.0 and similarity[:-1].max() < 0.1
+    best = past[-1].theta[np.argsort(-past[-1].z)[:3]]
+    np.testing.assert_array_equal(model.hints(weekly).restrict_to, best)
 
 
 def test_first_trial_is_restricted_to_best_past_settings():

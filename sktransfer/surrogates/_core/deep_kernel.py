@@ -40,12 +40,24 @@ class Trials(NamedTuple):
 
 
 class DeepGP(Posterior):
-    """A Gaussian process on the features of configurations, given the trials so far."""
+    """A Gaussian process on the features of configurations, given the trials so far.
 
-    def __init__(self, w: Weights, inputs: Inputs, trials: Trials, shift: float, scale: float):
+    If `by_trial`, the features of a trial read the trials before it only, those of a new
+    configuration all of them.
+    """
+
+    def __init__(
+        self,
+        w: Weights,
+        inputs: Inputs,
+        trials: Trials,
+        shift: float,
+        scale: float,
+        by_trial: bool = False,
+    ):
         self._w, self._inputs, self._trials = w, inputs, trials
         _, s, v = w["h"][0].detach().numpy()
-        X, mean = self._map(trials.x)
+        X, mean = self._map(trials.x, by_trial)
         h = np.array([0.0] * X.shape[1] + [s, np.logaddexp(v, np.log(JOINT_JITTER))])
         b = expected_level(w, trials)
         residuals = trials.z.numpy() - mean - b
@@ -53,9 +65,9 @@ class DeepGP(Posterior):
         self.gp = GaussianProcess(X, residuals, h, numeric, shift=shift + scale * b, scale=scale)
 
     @torch.no_grad()
-    def _map(self, x: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
+    def _map(self, x: torch.Tensor, by_trial: bool = False) -> tuple[np.ndarray, np.ndarray]:
         with torch_context():
-            Y, mean = embed(self._w, x, self._trials)
+            Y, mean = embed(self._w, x, None if by_trial else self._trials, self._trials)
         return Y.numpy(), mean.numpy()
 
     def _embed(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -83,29 +95,55 @@ def landmarks(w: Weights, seen: Trials) -> torch.Tensor:
     return forward(total / count, _part(w, "g"), torch.relu)
 
 
-def features(w: Weights, x: torch.Tensor, seen: Trials) -> torch.Tensor:
-    """phi of (4); (..., n, p) -> (..., n, M), or M + 1 with a prior."""
+def landmarks_by_trial(w: Weights, trials: Trials) -> torch.Tensor:
+    """phi2 of the trials before each one, the H^(t-1) of (7); -> (..., n, q)."""
+    z = trials.z.clamp(-MAX_SCORE, MAX_SCORE)[..., None]
+    units = forward(torch.cat([trials.x, z], -1), _part(w, "f"), torch.relu, activate_last=True)
+    units = units * trials.mask[..., None]
+    before = units.cumsum(-2) - units
+    count = (trials.mask.cumsum(-1) - trials.mask).clamp_min(1)[..., None]
+    return forward(before / count, _part(w, "g"), torch.relu)
+
+
+def features(
+    w: Weights, x: torch.Tensor, seen: Trials | None, trials: Trials | None = None
+) -> torch.Tensor:
+    """phi of (4); (..., n, p) -> (..., n, M), or M + 1 with a prior.
+
+    Without `seen`, x are those of `trials`, and each reads the trials before it.
+    """
     if "g00" in w:
-        task = landmarks(w, seen)
+        if seen is None:
+            assert trials is not None
+            task = landmarks_by_trial(w, trials)
+        else:
+            task = landmarks(w, seen)
         x = torch.cat([x, task.expand(*x.shape[:-1], task.shape[-1])], -1)
     return forward(x, _part(w, "phi"), torch.relu)
 
 
-def embed(w: Weights, x: torch.Tensor, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
+def embed(
+    w: Weights, x: torch.Tensor, seen: Trials | None, trials: Trials | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Scaled inputs of the kernel, and prior means; -> (..., n, k), (..., n).
 
     With a prior they include x beside phi: settings that are equivalent on past tasks, so that phi
     is the same, may differ on the target.
     """
-    Y, l = features(w, x, seen), torch.exp(w["h"][..., :1])  # noqa: E741
+    Y, l = features(w, x, seen, trials), torch.exp(w["h"][..., :1])  # noqa: E741
     if "x" not in w:
         return Y / l, torch.zeros_like(Y[..., 0])
     return torch.cat([Y[..., :-1] / l, x / torch.exp(w["x"])], -1), Y[..., -1]
 
 
-def prior_moments(w: Weights, batch: Trials, seen: Trials) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and K of (3); padding has mean 0 and unit rows; -> (..., n), (..., n, n)."""
-    Y, mean = embed(w, batch.x, seen)
+def prior_moments(
+    w: Weights, batch: Trials, seen: Trials | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and K of (3); padding has mean 0 and unit rows; -> (..., n), (..., n, n).
+
+    Without `seen`, each trial of the batch reads those before it, as in (7).
+    """
+    Y, mean = embed(w, batch.x, seen, batch)
     _, s, v = torch.exp(w["h"]).unbind(-1)
     squares = (Y * Y).sum(-1)
     r2 = (squares[..., :, None] + squares[..., None, :] - 2 * Y @ Y.mT).clamp_min(0)

@@ -47,3 +47,16 @@ def fit_feature_weights(psi: np.ndarray, F: np.ndarray) -> np.ndarray:
     a, _ = nnls(np.vstack([columns, shrink]), np.append(distances / distances.mean(), np.zeros(p)))
     a = a[:-1]
     return np.sqrt(a + MIN_RELATIVE_WEIGHT * a.mean()) if a.any() else np.ones(p)
+
+
+def squared_distances(A: np.ndarray, B: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Squared distances of rows with weighted columns; (n, p), (k, p), (p,) -> (n, k)."""
+    A, B = A * weights, B * weights
+    squares = (A * A).sum(axis=1)[:, None] + (B * B).sum(axis=1) - 2 * A @ B.T
+    return np.where(squares > 1e-12, squares, 0)  # equal rows differ by rounding errors
+
+
+def median_distance(squares: np.ndarray) -> float:
+    """The median over pairs of different tasks, (m, m); 1 if there are none or the median is 0."""
+    distances = squares[~np.eye(len(squares), dtype=bool)]
+    return (float(np.median(distances)) or 1.0) if len(distances) else 1.0

@@ -4,7 +4,8 @@ Notation
 --------
 X  (n, d) inputs            z  (n,) targets, zero mean assumed
 l  (d,)   lengthscales      s  signal variance          v  noise variance
-K  = s k(r²) + v I,  r² as in `kernels`,  L the Cholesky factor of K,  a = K⁻¹ z
+e  (n,)   noise variance of single trials beyond v
+K  = s k(r²) + v I + diag e,  r² as in `kernels`,  L the Cholesky factor of K,  a = K⁻¹ z
 Hyperparameters are optimized as h = log [l, s, v], shape (d + 2,).
 """
 
@@ -73,7 +74,7 @@ def value_and_gradient(
     z: np.ndarray,
     kernel: str,
     priors: Priors,
-    jitter: float = GP_JITTER,
+    jitter: float | np.ndarray = GP_JITTER,
 ) -> tuple[float, np.ndarray] | None:
     """Minus log p(z | h) p(h), up to a constant, and its gradient (d + 2,).
 
@@ -93,7 +94,7 @@ def value_and_gradient(
     z : ndarray of shape (n,)
     kernel : str
     priors : Priors
-    jitter : float
+    jitter : float or ndarray of shape (n,)
         Added to the noise variance.
     """
     n, d = len(z), len(h) - 2
@@ -127,6 +128,7 @@ def fit_hyperparameters(
     kernel: str,
     priors: Priors,
     max_iter: int = 50,
+    extra: np.ndarray | float = 0.0,
 ) -> np.ndarray:
     """Most probable hyperparameters h, by L-BFGS from the priors' medians.
 
@@ -136,7 +138,7 @@ def fit_hyperparameters(
     squares = squared_differences(X, X, categorical)
 
     def loss(h: np.ndarray) -> tuple[float, np.ndarray]:
-        found = value_and_gradient(h, squares, z, kernel, priors)
+        found = value_and_gradient(h, squares, z, kernel, priors, GP_JITTER + extra)
         return (_NOT_DEFINITE, np.zeros_like(h)) if found is None else found
 
     medians = priors.medians(X.shape[1])
@@ -172,6 +174,8 @@ class GaussianProcess(Posterior):
     kernel : {"se", "matern32", "matern52"}
     shift, scale : float
         They turn z back into scores, ``shift + scale * z``.
+    extra : ndarray of shape (n,) or float
+        Noise variance of each trial beyond that of all.
 
     Attributes
     ----------
@@ -189,13 +193,14 @@ class GaussianProcess(Posterior):
         kernel: str = "matern52",
         shift: float = 0.0,
         scale: float = 1.0,
+        extra: np.ndarray | float = 0.0,
     ):
         self.X, self.z, self.h, self.categorical = X, z, h, categorical
         self.kernel, self.shift, self.scale = kernel, shift, scale
         self._lengths = np.exp(h[:-2])
         self._signal, self._noise = float(np.exp(h[-2])), float(np.exp(h[-1]))
         with single_threaded:
-            K = self.prior_covariance(X, X) + (self._noise + GP_JITTER) * np.eye(len(X))
+            K = self.prior_covariance(X, X) + (self._noise + GP_JITTER + extra) * np.eye(len(X))
             self._L = np.linalg.cholesky(K)
             white = whiten(self._L, z)
             self._a = whiten(self._L, white, transposed=True)

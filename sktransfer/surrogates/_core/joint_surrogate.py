@@ -29,7 +29,7 @@ from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
-from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._scores import standardize
 from sktransfer.utils._torch import tensor, torch_context
 
 MIN_TASKS_PER_BATCH = 20
@@ -51,6 +51,7 @@ class JointSurrogate(TransferSurrogate):
     steps: int
     learning_rate: float
     max_batch: int
+    guard: bool
     n_initial: int
     random_state: int
 
@@ -135,7 +136,8 @@ class JointSurrogate(TransferSurrogate):
                 # learns what two samples of the same data have in common.
                 psi = torch.cat([psi, self._psi(chosen, inputs, rng)])
                 owner = owner + len(chosen) * rng.integers(2, size=len(owner))
-            value = self._loss(tensor(past.theta[rows]), tensor(past.z[rows]), owner, psi)
+            theta, z = tensor(past.theta[rows]), tensor(past.z[rows])
+            value = self._loss(theta, z, owner, psi, past.owner[rows])
             return n_trials / len(rows) * value + self.encoder_.penalty() + self._penalty()
 
         groups = [
@@ -199,9 +201,17 @@ class JointSurrogate(TransferSurrogate):
         raise TypeError(f"{type(self).__name__} must define _setup.")
 
     def _loss(
-        self, theta: torch.Tensor, z: torch.Tensor, owner: np.ndarray, psi: torch.Tensor
+        self,
+        theta: torch.Tensor,
+        z: torch.Tensor,
+        owner: np.ndarray,
+        psi: torch.Tensor,
+        numbers: np.ndarray,
     ) -> torch.Tensor:
-        """Negative log marginal likelihood of some trials; owner (n,) are rows of psi."""
+        """Negative log marginal likelihood of some trials.
+
+        owner (n,) are their rows of psi, numbers (n,) those of their tasks.
+        """
         raise TypeError(f"{type(self).__name__} must define _loss.")
 
     def _penalty(self) -> torch.Tensor:
@@ -226,15 +236,17 @@ class JointSurrogate(TransferSurrogate):
         )
 
     def posterior(self, target: EncodedTask) -> Posterior | None:
-        """The model given past trials and the target's, averaged with a plain GP."""
+        """The model given past trials and the target's, averaged with a plain GP if guarded."""
         psi = self._target_psi(target) if self._has_past else None
         if psi is None:
             return self._posterior_without_past(target)
         conditioned, y, level = self._condition(psi, target)
-        if not len(y):
+        if not len(y) or not self.guard:
             return conditioned
         plain = self.fallback_.posterior(target)
-        return average_by_evidence(conditioned, plain, target.theta, y, level)
+        return average_by_evidence(
+            conditioned, plain, target.theta, y, level, std_error=target.std_error
+        )
 
     def _condition(
         self, psi: np.ndarray, target: EncodedTask
@@ -243,9 +255,10 @@ class JointSurrogate(TransferSurrogate):
         level = self.past_.level(
             self._similarity_to(psi), self.learned_["readable"], target.z, shared=raw
         )
-        z, shift, scale = standardize(target.z if raw else clip_low_outliers(target.z))
+        z, shift, scale = standardize(target.z, winsorize=self.winsorize and not raw)
         y = shift + scale * z
-        return ConditionedPosterior(self._prior(psi), target.theta, y, level), y, level
+        prior = self._prior(psi)
+        return ConditionedPosterior(prior, target.theta, y, level, target.std_error), y, level
 
     def _target_psi(self, target: EncodedTask) -> np.ndarray | None:
         if self.encoder_.needs_trials:

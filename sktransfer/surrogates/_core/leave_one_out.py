@@ -30,16 +30,22 @@ MIN_TASKS, MIN_TRIALS = 10, 8  # needed to call past scores noise
 _MIN_CORRECTION = 0.1  # lower bound of 1 - sum w²
 
 
-def kernel_weights(squares: np.ndarray, bandwidth: float, prior_count: float = 0.0) -> np.ndarray:
+def kernel_weights(
+    squares: np.ndarray,
+    bandwidth: float,
+    prior_count: float = 0.0,
+    copies: np.ndarray | float = 1.0,
+) -> np.ndarray:
     """Weights of tasks from squared distances relative to the nearest one.
 
     They sum to 1 if `prior_count` is 0. Otherwise the prior without past tasks counts as so many
-    tasks, and has what is left. The number of past tasks is the effective one, 1 / sum w².
+    tasks, and has what is left. The number of past tasks is the effective one, (sum w)² / sum w².
+    Each counts as often as `copies` says.
     """
     w = np.exp(-0.5 * (squares - squares.min()) / bandwidth**2)
-    w = w / w.sum()
-    n = 1.0 / (w @ w)
-    return w * (n / (n + prior_count))
+    total = (copies * w).sum()
+    n = total**2 / (copies * w * w).sum()  # the effective number of tasks
+    return copies * w / total * (n / (n + prior_count))
 
 
 def weighted_deviations(w: np.ndarray, F: np.ndarray) -> np.ndarray:

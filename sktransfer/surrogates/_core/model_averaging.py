@@ -3,6 +3,10 @@
 One model learns from past tasks, the other is a plain `GP` on the target's trials. The odds of the
 first are its prior odds times the ratio of the evidences of the target's scores. If past tasks
 mislead, their weight vanishes within a few trials, and the search continues as if there were none.
+
+The plain GP's hyperparameters are fitted to the very scores that it is judged by. So its evidence
+is the joint density of scores and hyperparameters, relative to the priors' medians: a fit that is
+far from the medians loses by the prior what it gains by the likelihood.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess, GPPrior
 from sktransfer.surrogates._core.past_trials import Level
 from sktransfer.surrogates.base import Posterior
+from sktransfer.surrogates.gp import default_priors
 
 PRIOR_LOG_ODDS = np.log(9.0)  # of the model with past tasks
 _MAX_LOG_ODDS = 50.0
@@ -56,15 +61,33 @@ def average_by_evidence(
     y: np.ndarray,
     level: Level,
     prior_log_odds: float = PRIOR_LOG_ODDS,
+    std_error: np.ndarray | None = None,
 ) -> AveragedPosterior:
     """Average with a plain GP by the evidences of the scores under one prior of their scale."""
     if (
         level.shift_std == 0
     ):  # tasks are assumed to share one scale; the plain GP does not assume it
         level = Level(level.shift, 3 * float(np.exp(level.log_scale)), level.log_scale, 1.0)
-    plain = ConditionedPosterior(GPPrior(gp), theta, y, level)
-    log_ratio = transfer.log_evidence - plain.log_evidence
+    plain = ConditionedPosterior(GPPrior(gp), theta, y, level, std_error)
+    log_ratio = transfer.log_evidence - plain.log_evidence - log_prior(gp)
     return average_posteriors(transfer, plain, log_ratio, prior_log_odds)
+
+
+def log_prior(gp: GaussianProcess) -> float:
+    """Log prior density of a plain GP's hyperparameters; 0 at the medians, below it elsewhere."""
+    return float(default_priors(gp.X.shape[1]).log_density(gp.h))
+
+
+def plain_evidence(
+    gp: GaussianProcess,
+    theta: np.ndarray,
+    y: np.ndarray,
+    level: Level,
+    std_error: np.ndarray | None = None,
+) -> float:
+    """Log evidence of scores whose level is unknown under a plain GP that was fitted to them."""
+    plain = ConditionedPosterior(GPPrior(gp), theta, y, level, std_error)
+    return plain.log_evidence + log_prior(gp)
 
 
 def average_posteriors(

@@ -19,6 +19,7 @@ import numpy as np
 from sktransfer.surrogates._core.kernels import kernel_matrix
 from sktransfer.surrogates._core.leave_one_out import weighted_deviations
 from sktransfer.surrogates._core.past_trials import PastTrials
+from sktransfer.surrogates._core.task_gaussian_processes import CONSTANT_LOG_LENGTH
 from sktransfer.surrogates._core.transported_past import TargetPrediction
 
 MAX_POINTS = 400  # at which the means of past tasks are kept; in between they are interpolated
@@ -42,6 +43,8 @@ class PastMeans:
         The trials of these tasks, all with the same owner.
     lengths : ndarray of shape (d,)
         Average lengthscales of the tasks.
+    unknown : ndarray of bool, shape (d,)
+        Columns that none of the tasks knows. The means are constant there.
     kernel : str
     evaluate : callable
         The functions rho; (n, d) -> (m, n).
@@ -51,22 +54,28 @@ class PastMeans:
         self,
         trials: PastTrials,
         lengths: np.ndarray,
+        unknown: np.ndarray,
         kernel: str,
         evaluate: Callable[[np.ndarray], np.ndarray],
     ):
         self._categorical, self._kernel, self.lengths = trials.categorical, kernel, lengths
+        self._smooth_lengths = np.where(unknown, np.exp(CONSTANT_LOG_LENGTH), lengths)
         order = trials.farthest_point_order(lengths, MAX_POINTS)
         self._points = trials.theta[order < MAX_POINTS]
-        K = self.kernel(self._points, self._points) + 1e-4 * np.eye(len(self._points))
+        K = self._smooth_kernel(self._points) + 1e-4 * np.eye(len(self._points))
         self._weights = np.linalg.solve(K, evaluate(self._points).T)
 
     def kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Kernel with the average lengthscales of the past tasks; (n, d), (k, d) -> (n, k)."""
         return kernel_matrix(A, B, self.lengths, self._categorical, self._kernel)
 
+    def _smooth_kernel(self, theta: np.ndarray) -> np.ndarray:
+        points, lengths = self._points, self._smooth_lengths
+        return kernel_matrix(theta, points, lengths, self._categorical, self._kernel)
+
     def __call__(self, theta: np.ndarray) -> np.ndarray:
         """(n, d) -> (m, n)."""
-        return (self.kernel(theta, self._points) @ self._weights).T
+        return (self._smooth_kernel(theta) @ self._weights).T
 
 
 def join_trials(past: PastTrials, is_used: np.ndarray) -> PastTrials:

@@ -75,7 +75,10 @@ class PastTrials:
 
     @classmethod
     def from_tasks(
-        cls, tasks: Sequence[EncodedTask], scores: str | Callable[[EncodedTask], np.ndarray]
+        cls,
+        tasks: Sequence[EncodedTask],
+        scores: str | Callable[[EncodedTask], np.ndarray],
+        winsorize: bool = True,
     ) -> PastTrials:
         """Concatenate the tasks.
 
@@ -85,6 +88,8 @@ class PastTrials:
         scores : {"standardize", "raw"} or callable
             Standardize each task's scores, keep the one scale that all tasks share, or compute the
             scores of a task by a function.
+        winsorize : bool
+            Whether scores far below a task's median are raised before they are standardized.
         """
         if scores == "raw":
             finite = [task.z[np.isfinite(task.z)] for task in tasks]
@@ -96,7 +101,7 @@ class PastTrials:
             columns = [scores(task) for task in tasks]
             shifts, scales = [0.0] * len(tasks), [1.0] * len(tasks)
         else:
-            made = [standardize(clip_low_outliers(task.z)) for task in tasks]
+            made = [standardize(task.z, winsorize=winsorize) for task in tasks]
             columns = [z for z, _, _ in made]
             shifts, scales = [shift for _, shift, _ in made], [scale for _, _, scale in made]
         d = tasks[0].theta.shape[1] if tasks else 0
@@ -152,12 +157,18 @@ class PastTrials:
         """Codes of the n best trials of each usable task, as in `best_rows`; -> (k, d)."""
         return self.theta[self.best_rows(n, usable)]
 
-    def best_rows(self, n: int, usable: np.ndarray) -> np.ndarray:
+    def best_rows(
+        self, n: int, usable: np.ndarray, unknown: np.ndarray | None = None
+    ) -> np.ndarray:
         """Rows of the n best trials of each usable task; -> (k,).
 
-        Trials whose settings do not exist in the target's space are skipped.
+        Trials whose settings do not exist in the target's space are skipped. Columns that a task
+        does not know, (m, d), do not matter.
         """
-        known = usable[self.owner] & ~(self.theta[:, self.categorical] < 0).any(axis=1)
+        is_foreign = (self.theta < 0) & self.categorical
+        if unknown is not None:
+            is_foreign &= ~unknown[self.owner]
+        known = usable[self.owner] & ~is_foreign.any(axis=1)
         best = [np.empty(0, dtype=int)]
         for task in range(len(self)):
             rows = np.flatnonzero((self.owner == task) & known)

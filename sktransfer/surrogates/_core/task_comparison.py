@@ -6,10 +6,11 @@ Notation of `leave_one_out`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from sktransfer.surrogates._core.feature_weights import median_distance, squared_distances
 from sktransfer.surrogates._core.kernels import kernel_matrix
 from sktransfer.surrogates._core.leave_one_out import (
     DEFAULT_HYPERPARAMETERS,
@@ -17,7 +18,7 @@ from sktransfer.surrogates._core.leave_one_out import (
     select_by_likelihood,
 )
 from sktransfer.surrogates._core.past_trials import PastTrials
-from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs
+from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs, average_lengths
 from sktransfer.surrogates._core.transported_past import TargetPrediction
 
 MAX_VALIDATION_TASKS = 40  # past tasks that the hyperparameters are selected on
@@ -35,7 +36,7 @@ class TaskComparison:
     kept : ndarray of bool, shape (N,)
         The trials that the processes know.
     lengths : ndarray of shape (m, d)
-        Lengthscales of the processes.
+        Logarithms of the lengthscales of the processes.
     kernel : str
     max_tasks : int
         Maximum number of other tasks that a task is predicted from.
@@ -66,13 +67,38 @@ class TaskComparison:
         """Rows of the trials that the process of a past task knows."""
         return np.flatnonzero((self.past.owner == task) & self.kept)
 
-    def predict_all(
+    def with_expected(
         self, prediction: TargetPrediction, descriptions: np.ndarray
-    ) -> dict[int, np.ndarray]:
-        """The `expected` scores, given the descriptions of all past data, (m, q)."""
-        return {
+    ) -> TaskComparison:
+        """The same with `expected` scores, given the descriptions of all past data, (m, q)."""
+        expected = {
             task: prediction.of_past(self.past.theta[self.rows_of(task)], descriptions)
             for task in self.validation_tasks
+        }
+        return replace(self, expected=expected)
+
+    def choose_distance(
+        self, embedded: np.ndarray, by_features: np.ndarray
+    ) -> dict[str, np.ndarray]:
+        """Compare data sets by the embedding, or by meta-features where these predict better.
+
+        Parameters
+        ----------
+        embedded : ndarray of shape (m, p)
+            NaN where data are not known.
+        by_features : ndarray of shape (m, m)
+            Squared distances of the meta-features.
+        """
+        is_known = np.isfinite(embedded).all(axis=1)
+        filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
+        squares = squared_distances(filled, filled, np.ones(filled.shape[1]))
+        unit = median_distance(squares)
+        found = [self.fit_hyperparameters(each) for each in (squares / unit, by_features)]
+        uses_embedding = found[0][1] >= found[1][1]
+        chosen = found[0] if uses_embedding else found[1]
+        return chosen[0] | {
+            "uses_embedding": np.array(uses_embedding),
+            "embedding_unit": np.array(unit),
         }
 
     def fit_hyperparameters(self, squares: np.ndarray) -> tuple[dict[str, np.ndarray], float]:
@@ -94,7 +120,7 @@ class TaskComparison:
             others = order[: min(m - 1, self.max_tasks)]
             rows = self.rows_of(task)
             theta, z = self.past.theta[rows], self.past.z[rows]
-            lengths = np.exp(self.lengths[others].mean(axis=0))
+            lengths, _ = average_lengths(self.lengths[others])
             K = kernel_matrix(theta, theta, lengths, self.past.categorical, self.kernel)
             F = self.processes.take(others).mean(theta)
             if self.expected:

@@ -20,6 +20,7 @@ from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
 
+CONSTANT_LOG_LENGTH = np.log(1e4)  # in a column that a task does not know: it is constant there
 _SAMPLE_JITTER = 1e-6  # relative to the signal variance, for draws at nearly equal points
 _MAX_GROUP_ENTRIES = (
     60_000  # covariances that a training step works on, so that they fit into the cache
@@ -149,6 +150,28 @@ def _invert(K: np.ndarray) -> np.ndarray | None:
         lower = np.tril(half)
         inverse[number] = lower + np.tril(lower, -1).T
     return inverse
+
+
+def average_lengths(log_lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Typical lengthscales of some tasks, in columns that none of them knows the usual ones.
+
+    Returns
+    -------
+    lengths : ndarray of shape (d,)
+    unknown : ndarray of bool, shape (d,)
+        Columns that none of the tasks knows.
+
+    Examples
+    --------
+    >>> lengths, unknown = average_lengths(np.array([[0.0, CONSTANT_LOG_LENGTH], [1.0, 0.5]]))
+    >>> np.log(lengths).round(2).tolist(), unknown.tolist()
+    ([0.5, 0.5], [False, False])
+    """
+    d = log_lengths.shape[1]
+    known = log_lengths < CONSTANT_LOG_LENGTH
+    sums, counts = np.where(known, log_lengths, 0).sum(axis=0), known.sum(axis=0)
+    usual = default_priors(d).medians(d)[:d]
+    return np.exp(np.where(counts, sums / np.maximum(counts, 1), usual)), counts == 0
 
 
 # -- posteriors -----------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ target's last. The sum predicts the target's standardized scores.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates._core.kernels import KERNELS
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.task_gaussian_processes import (
+    CONSTANT_LOG_LENGTH,
     TaskGPs,
     fit_tasks,
     pad_tasks,
@@ -40,6 +42,7 @@ class TaskProcesses(TransferSurrogate):
     kernel: str
     max_tasks: int
     max_trials: int
+    max_past_tasks: ClassVar[int | None] = 100  # enough to compare tasks; `max_tasks` are used
 
     def check_params(self) -> None:
         if self.kernel not in KERNELS:
@@ -49,7 +52,7 @@ class TaskProcesses(TransferSurrogate):
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
 
     def _make_fallback(self) -> Surrogate:
-        return GP(kernel=self.kernel, n_initial=self.n_initial)
+        return GP(kernel=self.kernel, n_initial=self.n_initial, winsorize=self.winsorize)
 
     def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
@@ -64,6 +67,9 @@ class TaskProcesses(TransferSurrogate):
             h[task] = known.get(_trials_key(theta[task], z[task], real[task]), np.nan)
         new = np.isnan(h).any(axis=1)
         h[new] = fit_tasks(theta[new], z[new], real[new], self.past_.categorical, self.kernel)
+        for task, encoded in enumerate(tasks):
+            if encoded.unknown is not None:
+                h[task, :-2][encoded.unknown] = CONSTANT_LOG_LENGTH
         self.learned_ |= {"h": h, "kept": kept}
 
     def _known_hyperparameters(self, warm_from: Surrogate | None) -> dict[bytes, np.ndarray]:
@@ -77,9 +83,19 @@ class TaskProcesses(TransferSurrogate):
         return {_trials_key(*one): h for one, h in zip(trials, old["h"], strict=True)}
 
     @property
+    def _unknown_columns(self) -> np.ndarray:
+        """Whether each past task does not know a column; (m, d)."""
+        return self.learned_["h"][:, :-2] >= CONSTANT_LOG_LENGTH
+
+    @property
+    def _comparable_past(self) -> PastTrials:
+        """The past trials at the codes that the processes know."""
+        return self.past_
+
+    @property
     def _processes(self) -> TaskGPs:
         if self._processes_cache is None:
-            theta, z, real = pad_tasks(self.past_, self.learned_["kept"])
+            theta, z, real = pad_tasks(self._comparable_past, self.learned_["kept"])
             self._processes_cache = TaskGPs(
                 theta, z, real, self.learned_["h"], self.past_.categorical, self.kernel
             )

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from sktransfer.exceptions import SurrogateWarning
+from sktransfer.utils._progress_line import track
 from sktransfer.utils._torch import tensor, torch_context
 
 
@@ -37,7 +38,7 @@ def train(
     rates = [rate for group, rate in groups for _ in group]
     first, second = ([torch.zeros_like(weight) for weight in weights] for _ in range(2))
     good = [weight.detach().clone() for weight in weights]
-    for step in range(1, steps + 1):
+    for step in track(range(1, steps + 1), "Training the surrogate"):
         try:
             gradients = torch.autograd.grad(loss(), weights)
         except torch.linalg.LinAlgError:

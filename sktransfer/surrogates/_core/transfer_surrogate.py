@@ -54,6 +54,7 @@ class TransferSurrogate(Surrogate):
     uses_past_tasks = True
     is_cacheable = True
     fallback_name: ClassVar[str] = "a plain Gaussian process"
+    winsorize: bool = True  # whether scores far below a task's median are raised
 
     trained_: dict[str, torch.Tensor]
     learned_: dict[str, np.ndarray]
@@ -67,7 +68,7 @@ class TransferSurrogate(Surrogate):
         tasks = [tasks[int(position)] for position in self.positions_]
         self.trained_, self.encoder_ = {}, None
         self.learned_ = self._describe_tasks(tasks)
-        self._set_up(PastTrials.from_tasks(tasks, self._score_transform))
+        self._set_up(PastTrials.from_tasks(tasks, self._score_transform, self.winsorize))
         if self._has_past:
             with single_threaded:
                 self._train(tasks, warm_from)

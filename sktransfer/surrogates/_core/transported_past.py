@@ -6,6 +6,9 @@ in the same way:
 
     mu(theta) = g h(theta, D_target) + sum_i w_i rho_i(theta),   rho_i = mu_i - g h(theta, D_i).
 
+The same setting means different things on data of different scales: C, epsilon and gamma of an SVR
+have units. So tasks are compared at comparable codes: theta plus an offset that depends on D.
+
 The gain g is the slope of past scores on their predictions, shrunk to 1. If the predictions are
 wrong for this estimator, g tends to 0, and past tasks count as they are.
 """
@@ -57,13 +60,18 @@ class TargetPrediction:
         return self.gain * mean, self.gain * std
 
     def of_past(self, theta: np.ndarray, descriptions: np.ndarray) -> np.ndarray:
-        """The predictions on past data; (n, d), (m, q) -> (m, n).
+        """The predictions on past data at comparable codes; (n, d), (m, q) -> (m, n).
 
         Past tasks without a description (NaN) have the target's.
         """
         known = np.isfinite(descriptions).all(axis=1)
         used = np.where(known[:, None], descriptions, self._description)
-        return self.gain * self._prior.predict(theta, used)[0]
+        offsets = self._prior.offsets(used)
+        if not offsets.any():
+            return self.gain * self._prior.predict(theta, used)[0]
+        pairs = zip(offsets, used, strict=True)
+        found = [self._prior.predict(theta - offset, each[None])[0][0] for offset, each in pairs]
+        return self.gain * np.stack(found)
 
     @property
     def has_unit(self) -> bool:
@@ -104,6 +112,26 @@ def describe_past(tasks: Sequence[EncodedTask]) -> np.ndarray | None:
     return np.array([np.full(q, np.nan) if each is None else each for each in found])
 
 
+def offset_past(prior: ScorePrior, descriptions: np.ndarray) -> np.ndarray:
+    """Offsets of past tasks, (m, d) or (m, 1); tasks whose data are not known have the mean."""
+    known = np.isfinite(descriptions).all(axis=1)
+    offsets = prior.offsets(descriptions)
+    return np.where(known[:, None], offsets, offsets[known].mean(axis=0))
+
+
+def offset_target(target: EncodedTask, past: np.ndarray | None) -> np.ndarray:
+    """What makes codes of the target comparable, given the offsets of past tasks; -> (1, d).
+
+    It is the mean of these if the data are not known.
+    """
+    if past is None:
+        return np.zeros((1, 1))
+    description = None if target.prior is None else target.prior.describe(target.profile)
+    if target.prior is None or description is None:
+        return past.mean(axis=0, keepdims=True)
+    return target.prior.offsets(description[None])
+
+
 def predict_past(
     prior: ScorePrior, past: PastTrials, descriptions: np.ndarray
 ) -> list[np.ndarray | None]:
@@ -126,3 +154,12 @@ def fit_gain(past: PastTrials, predicted: Sequence[np.ndarray | None]) -> float:
             product += float(np.mean(h * z))
             variance += float(np.mean(h * h))
     return max(product / variance, 0.0)
+
+
+def fit_prediction(
+    prior: ScorePrior, past: PastTrials, descriptions: np.ndarray
+) -> TargetPrediction:
+    """Predictions with the gain that fits past tasks, on average data; (m, q) descriptions."""
+    gain = fit_gain(past, predict_past(prior, past, descriptions))
+    average = descriptions[np.isfinite(descriptions).all(axis=1)].mean(axis=0)
+    return TargetPrediction(prior, average, gain)

@@ -21,7 +21,7 @@ takes less time than an evaluation. The spread of their predictions is that of t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -30,7 +30,7 @@ from sktransfer.surrogates._core.gaussian_process import LogNormal
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.utils._networks import Network, forward
-from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._scores import standardize
 from sktransfer.utils._torch import tensor, torch_context
 
 NOISE = LogNormal(0.01, 1.0)  # prior of s², for scores of unit variance
@@ -54,6 +54,9 @@ class Bohamiann(Surrogate):
         Steps before the first kept network, and between two kept ones.
     step_size : float
         The e of the update.
+    winsorize : bool
+        Whether scores far below the median are raised (`clip_low_outliers`) before they are
+        standardized. The paper does not.
     n_initial : int
         Space-filling trials before the model is used.
     random_state : int
@@ -76,6 +79,7 @@ class Bohamiann(Surrogate):
         burn_in: int = 120,
         thin: int = 20,
         step_size: float = 0.02,
+        winsorize: bool = True,
         n_initial: int = 4,
         random_state: int = 0,
     ):
@@ -85,6 +89,7 @@ class Bohamiann(Surrogate):
         self.burn_in = burn_in
         self.thin = thin
         self.step_size = step_size
+        self.winsorize = winsorize
         self.n_initial = n_initial
         self.random_state = random_state
 
@@ -108,13 +113,13 @@ class Bohamiann(Surrogate):
         """Sample networks given the target's trials; None without trials."""
         if not len(target.z):
             return None
-        z, shift, scale = standardize(clip_low_outliers(target.z))
+        z, shift, scale = standardize(target.z, winsorize=self.winsorize)
         inputs = Inputs.from_codes(target.theta, target.categorical)
         with torch_context():
-            kept = self._sample(tensor(inputs(target.theta)), tensor(z))
+            kept = self.sample_networks(tensor(inputs(target.theta)), tensor(z))
         return Networks(inputs, kept, shift, scale)
 
-    def _sample(self, x: torch.Tensor, z: torch.Tensor) -> list[torch.Tensor]:
+    def sample_networks(self, x: torch.Tensor, z: torch.Tensor) -> list[torch.Tensor]:
         """Weights of the kept networks, a matrix and a bias for each layer, with a leading axis."""
         rng = np.random.default_rng(self.random_state)
         shapes, t = _prior_draws([x.shape[1], *self.layers, 1], self.n_chains, rng)
@@ -184,22 +189,28 @@ def _energy(
 class Networks(Posterior):
     """Sampled networks as a posterior, in units of the score."""
 
-    def __init__(self, inputs: Inputs, weights: list[torch.Tensor], shift: float, scale: float):
+    def __init__(
+        self,
+        inputs: Callable[[np.ndarray], np.ndarray],
+        weights: list[torch.Tensor],
+        shift: float,
+        scale: float,
+    ):
         self._inputs, self._weights, self.shift, self.scale = inputs, weights, shift, scale
 
     @torch.no_grad()
-    def _predict_all(self, theta: np.ndarray) -> np.ndarray:
+    def predict_all(self, theta: np.ndarray) -> np.ndarray:
         """Scores by each network; (m, d) -> (S, m)."""
         with torch_context():
             return forward(tensor(self._inputs(theta)), self._weights)[..., 0].numpy()
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation over the networks; (m, d) -> (m,), (m,)."""
-        f = self._predict_all(theta)
+        f = self.predict_all(theta)
         std = np.maximum(f.std(axis=0, ddof=1), 1e-6)
         return self.shift + self.scale * f.mean(axis=0), self.scale * std
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         """Functions drawn among the networks; (m, d) -> (n, m)."""
-        f = self._predict_all(theta)
+        f = self.predict_all(theta)
         return self.shift + self.scale * f[rng.integers(len(f), size=n)]

@@ -5,17 +5,18 @@ Notation: m past tasks, best (m, d) the codes of each one's best setting. The bo
     numbers     low = min_i best_i,  high = max_i best_i,  column by column
     categories  those that are in some best_i
 
-The search within the box uses a plain Gaussian process on the target's trials.
+The search within the box uses a plain Gaussian process on the target's trials, or draws at random.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
+from sktransfer.surrogates._core.gaussian_process import GaussianProcess
 from sktransfer.surrogates.base import EncodedTask, Region, SearchHints, Surrogate
 from sktransfer.surrogates.gp import GP
 
@@ -35,10 +36,12 @@ class Box(GP):
     ----------
     n_inside : int or None
         Number of trials that stay in the box. None is all of them, as in the paper.
+    model : bool
+        Whether a Gaussian process chooses within the box. False is random search ("box-rs").
     min_width : float
         Minimum width of a side, as a share of the space. Shorter sides are widened around their
         center, because the box of one past task would be a point.
-    kernel, n_initial, max_iter
+    kernel, n_initial, max_iter, winsorize
         As in `GP`.
 
     References
@@ -59,18 +62,24 @@ class Box(GP):
     """
 
     uses_past_tasks = True
-    fallback_name: ClassVar[str] = "a Gaussian process in the whole space"
+
+    @property
+    def fallback_name(self) -> str:  # type: ignore[override]
+        return "a Gaussian process in the whole space" if self.model else "random search"
 
     def __init__(
         self,
         n_inside: int | None = 10,
+        model: bool = True,
         min_width: float = 0.2,
         kernel: str = "matern52",
         n_initial: int = 4,
         max_iter: int = 50,
+        winsorize: bool = True,
     ):
-        super().__init__(kernel=kernel, n_initial=n_initial, max_iter=max_iter)
+        super().__init__(kernel, n_initial, max_iter, winsorize)
         self.n_inside = n_inside
+        self.model = model
         self.min_width = min_width
 
     def check_params(self) -> None:
@@ -104,7 +113,12 @@ class Box(GP):
 
     def hints(self, target: EncodedTask) -> SearchHints:
         """The next trial is in the box, unless it is free."""
-        return replace(super().hints(target), region=self._region(target))
+        hints = replace(super().hints(target), region=self._region(target))
+        return hints if self.model else replace(hints, n_initial=0, space_filling=False)
+
+    def posterior(self, target: EncodedTask) -> GaussianProcess | None:  # type: ignore[override]
+        """Fit the process to the target's trials; None without a model."""
+        return super().posterior(target) if self.model else None
 
     def _region(self, target: EncodedTask) -> Region | None:
         """The box for the next trial. Columns that no past task varied are free."""

@@ -25,7 +25,7 @@ from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates.base import EncodedTask, Posterior, Surrogate
 from sktransfer.utils._networks import Network, forward
-from sktransfer.utils._scores import clip_low_outliers, standardize
+from sktransfer.utils._scores import standardize
 from sktransfer.utils._torch import tensor, torch_context
 
 NOISE = LogNormal(1e-3, 1.5)  # prior of 1/beta, for scores of unit variance
@@ -45,6 +45,9 @@ class DNGO(Surrogate):
         Units of the network's tanh layers. The last is the number D of features.
     steps, learning_rate : int, float
         Adam steps and their rate.
+    winsorize : bool
+        Whether scores far below the median are raised (`clip_low_outliers`) before they are
+        standardized. The paper does not.
     n_initial : int
         Space-filling trials before the model is used.
     random_state : int
@@ -65,12 +68,14 @@ class DNGO(Surrogate):
         layers: tuple[int, ...] = (50, 50, 50),
         steps: int = 120,
         learning_rate: float = 0.01,
+        winsorize: bool = True,
         n_initial: int = 4,
         random_state: int = 0,
     ):
         self.layers = layers
         self.steps = steps
         self.learning_rate = learning_rate
+        self.winsorize = winsorize
         self.n_initial = n_initial
         self.random_state = random_state
 
@@ -89,7 +94,7 @@ class DNGO(Surrogate):
         """Train the network on the target's trials, then regress on its features."""
         if not len(target.z):
             return None
-        z, shift, scale = standardize(clip_low_outliers(target.z))
+        z, shift, scale = standardize(target.z, winsorize=self.winsorize)
         inputs = Inputs.from_codes(target.theta, target.categorical)
         x, z_t = tensor(inputs(target.theta)), tensor(z)
         network = Network([inputs.width, *self.layers, 1], np.random.default_rng(self.random_state))

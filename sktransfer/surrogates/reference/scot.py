@@ -8,7 +8,8 @@ task's data features; phi(theta, x) (F,) random Fourier features of a squared-ex
 
     w = argmin |w|² / 2 + C sum_{i, j of one task, f_i > f_j} log(1 + exp(w phi_j - w phi_i))
     s = w phi                          the latent score of each trial, on one scale for all tasks
-    s ~ GP over [theta, x], squared exponential, a lengthscale per column
+    s ~ GP over [theta, x], squared exponential, a lengthscale per column          (SQE)
+    s ~ GP over theta with the kernel of `neighbor_process`                        (MKL)
 
 The first line is SVMrank with the logistic loss in place of the hinge, so that it has a gradient.
 The ranker is retrained at each trial of the target, because it ranks these trials as well: O(T²)
@@ -26,11 +27,11 @@ from scipy.special import expit
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior
 from sktransfer.surrogates._core.gaussian_process import (
     GaussianProcess,
-    GPPrior,
     fit_hyperparameters,
 )
 from sktransfer.surrogates._core.kernels import KERNELS
-from sktransfer.surrogates._core.model_averaging import average_posteriors
+from sktransfer.surrogates._core.model_averaging import average_posteriors, plain_evidence
+from sktransfer.surrogates._core.neighbor_process import N_NEIGHBORS, NeighborProcess
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.size_features import NAMES, DataFeatures, describe_features
 from sktransfer.surrogates._core.transfer_surrogate import TransferSurrogate
@@ -58,8 +59,10 @@ class SCoT(TransferSurrogate):
         Weight of the pairs relative to the prior.
     n_features : int
         Number of random Fourier features of the ranker.
-    kernel : {"se", "matern52", "matern32"}
-        Kernel of the process.
+    kernel : {"se", "matern52", "matern32", "mkl"}
+        Kernel of the process. "mkl" is that of Yogatama & Mann, who combined it with this method:
+        one kernel for trials of the same task, one that the 20 nearest tasks share. Only their
+        trials are then conditioned on, but all are ranked.
     max_trials : int
         Maximum number of past trials to rank, of the tasks with the nearest data features. The
         paper ranks all.
@@ -68,6 +71,9 @@ class SCoT(TransferSurrogate):
     guard : bool
         Whether to average with a plain GP, weighted by how well each predicted the target's scores.
         The paper does not.
+    winsorize : bool
+        Whether scores far below the median are raised (`clip_low_outliers`) before they are
+        standardized. The paper does not.
     n_initial : int
         Space-filling trials if there are no past ones.
     random_state : int
@@ -93,6 +99,7 @@ class SCoT(TransferSurrogate):
         max_trials: int = 400,
         max_iter: int = 50,
         guard: bool = True,
+        winsorize: bool = True,
         n_initial: int = 4,
         random_state: int = 0,
     ):
@@ -102,12 +109,14 @@ class SCoT(TransferSurrogate):
         self.max_trials = max_trials
         self.max_iter = max_iter
         self.guard = guard
+        self.winsorize = winsorize
         self.n_initial = n_initial
         self.random_state = random_state
 
     def check_params(self) -> None:
-        if self.kernel not in KERNELS:
-            raise ValueError(f"kernel={self.kernel!r} is not known. Use one of {sorted(KERNELS)}.")
+        known = sorted([*KERNELS, "mkl"])
+        if self.kernel not in known:
+            raise ValueError(f"kernel={self.kernel!r} is not known. Use one of {known}.")
         for name in ("n_features", "max_trials", "max_iter"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be at least 1.")
@@ -133,7 +142,7 @@ class SCoT(TransferSurrogate):
             trials.X,
             self._rank(trials),
             self._categorical,
-            kernel=self.kernel,
+            kernel="se" if self.kernel == "mkl" else self.kernel,
             priors=default_priors(d),
         )
         h[-1] = max(h[-1], np.log(_MIN_NOISE))
@@ -208,7 +217,7 @@ class SCoT(TransferSurrogate):
         past, x = self.past_, self._target_features(target)
         prior = self._prior(x)
         level = past.level(self._similarity_to(x), np.ones(len(past), dtype=bool), target.z)
-        y = impute_failures(target.z)
+        y = impute_failures(target.z, winsorize=self.winsorize)
         from_past = ConditionedPosterior(prior, target.theta, y, level)
         if not len(y):
             return from_past
@@ -219,40 +228,62 @@ class SCoT(TransferSurrogate):
         # and the best trial has its observed score, the value to beat.
         unit = y.std() / max(own.std(), 0.1) if y.std() > 0 else float(np.exp(level.log_scale))
         offset = float(y.max() - unit * own.max())
-        gp = GaussianProcess(
-            trials.X,
-            s,
-            self.learned_["h"],
-            self._categorical,
-            kernel=self.kernel,
-            shift=offset,
-            scale=float(unit),
-        )
-        ranked = _RankedPosterior(gp, x)
+        process = self._process(trials, s, x, trials.owner[-1], offset, float(unit))
+        ranked = _RankedPosterior(process, x)
         if not self.guard:
             return ranked
         plain = self.fallback_.posterior(target)
         # The evidence is computed from the past trials' latent scores, because those above depend
         # on the scores.
-        plain_posterior = ConditionedPosterior(GPPrior(plain), target.theta, y, level)
-        return average_posteriors(
-            ranked, plain, from_past.log_evidence - plain_posterior.log_evidence
-        )
+        evidence = plain_evidence(plain, target.theta, y, level)
+        return average_posteriors(ranked, plain, from_past.log_evidence - evidence)
 
     def _prior(self, x: np.ndarray) -> _PastRanks:
         """The process on the past trials' latent scores, cached for the next trial."""
-        order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
-        rows = self._first_rows(order, self.max_trials)
+        rows = self._first_rows(self._nearest_first(x), self.max_trials)
         cached = self._prior_cache
         if cached is None or not (np.array_equal(cached[0], rows) and np.array_equal(cached[1], x)):
             trials = self._past_trials(rows)
             s = self._rank(trials)
-            gp = GaussianProcess(
-                trials.X, s, self.learned_["h"], self._categorical, kernel=self.kernel
-            )
+            process = self._process(trials, s, x)
             misfit = max(float(np.mean((self.past_.z[rows] - s) ** 2)), _MIN_MISFIT)
-            cached = self._prior_cache = (rows, x, _PastRanks(gp, x, misfit, trials))
+            cached = self._prior_cache = (rows, x, _PastRanks(process, x, misfit, trials))
         return cached[2]
+
+    def _process(
+        self,
+        trials: _RankedTrials,
+        s: np.ndarray,
+        x: np.ndarray,
+        target: int = -1,
+        shift: float = 0.0,
+        scale: float = 1.0,
+    ) -> Process:
+        """The process given latent scores s, (n,); `target` is the target's number, if any."""
+        h = self.learned_["h"]
+        if self.kernel != "mkl":
+            return GaussianProcess(
+                trials.X, s, h, self._categorical, kernel=self.kernel, shift=shift, scale=scale
+            )
+        d = self.past_.theta.shape[1]
+        near = np.isin(trials.owner, [*self._nearest_first(x)[:N_NEIGHBORS], target])
+        return _WithFeatures(
+            NeighborProcess(
+                trials.X[near, :d],
+                s[near],
+                trials.owner[near],
+                target,
+                np.append(h[:d], h[-2:]),
+                self.past_.categorical,
+                shift=shift,
+                scale=scale,
+            )
+        )
+
+    def _nearest_first(self, x: np.ndarray) -> np.ndarray:
+        """Numbers of the past tasks, by the distance of their data features; (3,) -> (m,)."""
+        squares = ((self.learned_["features"] - x) ** 2).sum(axis=1)
+        return np.argsort(squares, kind="stable")
 
     def _target_features(self, target: EncodedTask) -> np.ndarray:
         return DataFeatures(self.learned_["low"], self.learned_["high"])(target.profile)
@@ -275,10 +306,8 @@ class SCoT(TransferSurrogate):
         if target.profile is None:
             texts = [f"{describe_features(None)} (target)"] * len(texts)
         x = self._target_features(target)
-        order = np.argsort(((self.learned_["features"] - x) ** 2).sum(axis=1), kind="stable")
-        return self._scatter_text(
-            self.past_.describe_usage(texts, self._first_rows(order, self.max_trials))
-        )
+        rows = self._first_rows(self._nearest_first(x), self.max_trials)
+        return self._scatter_text(self.past_.describe_usage(texts, rows))
 
 
 class _RankedTrials:
@@ -316,7 +345,7 @@ def _ranks(z: np.ndarray) -> np.ndarray:
 class _PastRanks:
     """The process on past trials at the target's data: a prior of its standardized scores."""
 
-    def __init__(self, gp: GaussianProcess, x: np.ndarray, noise: float, trials: _RankedTrials):
+    def __init__(self, gp: Process, x: np.ndarray, noise: float, trials: _RankedTrials):
         self._gp, self._x, self.noise, self.trials = gp, x, noise, trials
 
     def moments(
@@ -330,7 +359,7 @@ class _PastRanks:
 class _RankedPosterior(Posterior):
     """The process on all trials, at the target's data."""
 
-    def __init__(self, gp: GaussianProcess, x: np.ndarray):
+    def __init__(self, gp: Process, x: np.ndarray):
         self._gp, self._x = gp, x
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -338,6 +367,27 @@ class _RankedPosterior(Posterior):
 
     def sample(self, theta: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
         return self._gp.sample(_append_features(theta, self._x), n, rng)
+
+
+class _WithFeatures(Posterior):
+    """A process over configurations, given [theta, x] as the others are."""
+
+    def __init__(self, process: NeighborProcess):
+        self._process, self._d = process, process.theta.shape[1]
+
+    def moments(
+        self, X: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self._process.moments(X[:, : self._d], anchors[:, : self._d])
+
+    def predict(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._process.predict(X[:, : self._d])
+
+    def sample(self, X: np.ndarray, n: int, rng: np.random.Generator) -> np.ndarray:
+        return self._process.sample(X[:, : self._d], n, rng)
+
+
+Process = GaussianProcess | _WithFeatures
 
 
 def _append_features(theta: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -41,7 +41,7 @@ class TST(TaskEnsemble):
         Maximum number of past tasks to use: those whose means rank the target's trials best.
     max_trials : int
         Maximum number of trials for each past task's process: the best and the most distant ones.
-    kernel, n_initial
+    kernel, winsorize, n_initial
         As in `GP`. `n_initial` only matters without past tasks.
 
     References
@@ -67,12 +67,14 @@ class TST(TaskEnsemble):
         max_tasks: int = 30,
         max_trials: int = 60,
         kernel: str = "matern52",
+        winsorize: bool = True,
         n_initial: int = 4,
     ):
         self.bandwidth = bandwidth
         self.max_tasks = max_tasks
         self.max_trials = max_trials
         self.kernel = kernel
+        self.winsorize = winsorize
         self.n_initial = n_initial
 
     def check_params(self) -> None:
