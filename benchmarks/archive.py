@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.runner import format_page, make_parser
+from benchmarks.runner import format_page, make_parser, write_section
 from sktransfer.archive import Archive
 from sktransfer.dataset import profile
 from sktransfer.space import Space
@@ -125,9 +125,11 @@ def append_concurrently(path: Path) -> dict[str, Any]:
     }
 
 
-def report(seconds: dict[str, tuple[float, float]], counts: dict[str, Any], facts: str) -> str:
-    """Return the page of results."""
-    lines = ["# The archive under load", "", "Made by `python -m benchmarks.archive`. " + facts, ""]
+def report(
+    seconds: dict[str, tuple[float, float]], counts: dict[str, Any], facts: str
+) -> list[str]:
+    """Return the lines of the section of results."""
+    lines = ["Made by `python -m benchmarks.archive`. " + facts, ""]
     lines += ["| | wall-clock seconds | CPU seconds |", "|---|---:|---:|"]
     lines += [f"| {name} | {wall:.3f} | {cpu:.3f} |" for name, (wall, cpu) in seconds.items()]
     lines += [
@@ -135,8 +137,7 @@ def report(seconds: dict[str, tuple[float, float]], counts: dict[str, Any], fact
         f"{WRITERS} processes, {APPENDS} appends each, on one directory, and a reader:",
         "",
     ]
-    lines += ["| | |", "|---|---:|"] + [f"| {name} | {count} |" for name, count in counts.items()]
-    return format_page(lines)
+    return lines + ["| | |", "|---|---:|", *(f"| {name} | {n} |" for name, n in counts.items())]
 
 
 def main() -> None:
@@ -164,10 +165,10 @@ def main() -> None:
         f"{N_ESTIMATORS} estimators in equal parts. `select` with a profile uses {n_used} tasks "
         f"and excludes {n_excluded}. Load average {load:.1f} on {os.cpu_count()} cores."
     )
-    text = report(seconds, counts, facts)
-    print(text)
+    lines = report(seconds, counts, facts)
+    print(format_page(lines))
     if options.report:
-        options.report.write_text(text)
+        write_section(options.report, "# The archive under load", lines)
 
 
 if __name__ == "__main__":

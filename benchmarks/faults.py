@@ -8,7 +8,9 @@ milliseconds after a random number of fits has started. Then three conditions mu
 * The resumed search evaluates only the missing candidates and has the same result as an
   uninterrupted one.
 
-    python -m benchmarks.faults [--n 300] [--seed 0] [--report FILE]
+    python -m benchmarks.faults [--n 300] [--seed 0] [--report docs/results/archive.md]
+
+Before that, the attacks of `benchmarks.attacks` and the mishaps of `benchmarks.mishaps` are run.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from benchmarks.runner import make_parser
+from benchmarks import attacks, mishaps
+from benchmarks.runner import format_page, make_parser, write_section
 from sktransfer import Archive, TransferSearchCV
 from sktransfer.model_selection import _evaluator
 
@@ -178,22 +182,75 @@ def run(n: int, seed: int, kinds: tuple[str, ...]) -> tuple[Counter, list[str]]:
     return counts, wrong
 
 
+def describe_kills(n: int, seed: int) -> tuple[list[str], bool]:
+    """Kill fits; return the lines of the report, and whether there was a fault."""
+    counts, wrong = run(n, seed, tuple(KINDS))
+    text = (
+        "Made by `python -m benchmarks.faults`: searches in separate processes are killed with "
+        "SIGKILL at random moments. Then the archive is checked and the search is resumed. "
+        f"{counts['fits']} fits were killed, {counts['interrupted']} of them between their first "
+        f"and their last evaluation. {counts['reported']} candidates were known to be finished. "
+        f"The archives hold {counts['found']}, including those that had just been finished. "
+        f"Faults: {len(wrong)}."
+    )
+    more = (
+        "For this measurement every candidate of batches and grids is written at once. By default, "
+        "up to half a second of fast fits can be lost there."
+    )
+    return [text, "", more, *wrong], bool(wrong)
+
+
+def describe_attacks() -> tuple[list[str], bool]:
+    """Run the attacks of a stranger's files; return the lines of the report."""
+    lines = ["Made by `python -m benchmarks.faults`, see `benchmarks/attacks.py`.", ""]
+    lines += ["| attack | tried | succeeded |", "|---|---:|---:|"]
+    failed = False
+    with tempfile.TemporaryDirectory() as top:
+        for name, attack in attacks.ATTACKS.items():
+            tried, succeeded = attack(Path(tempfile.mkdtemp(dir=top)))
+            lines.append(f"| {name} | {tried} | {succeeded} |")
+            failed |= succeeded > 0
+        costs = attacks.measure_costs(Path(top) / "costs")
+    limits = f"{attacks.MAX_SECONDS:g} s and {attacks.MAX_MEGABYTES:g} MB"
+    lines += ["", f"One file that is expensive to read (limits {limits}), CPU seconds:", ""]
+    lines += ["| file | first `select` | second | peak MB |", "|---|---:|---:|---:|"]
+    for name, (first, second, peak) in costs.items():
+        lines.append(f"| {name} | {first:.2f} | {second:.2f} | {peak:.0f} |")
+        failed |= first > attacks.MAX_SECONDS or peak > attacks.MAX_MEGABYTES
+    return lines, failed
+
+
+def describe_mishaps() -> tuple[list[str], bool]:
+    """Run the mishaps of the environment; return the lines of the report."""
+    lines = ["Made by `python -m benchmarks.faults`, see `benchmarks/mishaps.py`.", ""]
+    lines += ["| mishap | tried | went wrong |", "|---|---:|---:|"]
+    failed = False
+    with tempfile.TemporaryDirectory() as top, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, mishap in mishaps.MISHAPS.items():
+            tried, wrong = mishap(Path(tempfile.mkdtemp(dir=top)))
+            lines.append(f"| {name} | {tried} | {wrong} |")
+            failed |= wrong > 0
+    return lines, failed
+
+
 def main() -> None:
     parser = make_parser(__doc__, "report")
     parser.add_argument("--n", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    counts, wrong = run(given.n, given.seed, tuple(KINDS))
-    text = (
-        f"{counts['fits']} fits were killed, {counts['interrupted']} of them between their first "
-        f"and their last evaluation. {counts['reported']} candidates were known to be finished. "
-        f"The archives hold {counts['found']}, including those that had just been finished. "
-        f"Faults: {len(wrong)}.\n"
-    )
-    print(text + "\n".join(wrong))
-    if given.report:
-        given.report.write_text(text)
-    sys.exit(bool(wrong))
+    failed = False
+    for heading, describe in (
+        ("## Attacks by a stranger's files", describe_attacks),
+        ("## Mishaps", describe_mishaps),
+        ("## Killed fits", partial(describe_kills, given.n, given.seed)),
+    ):
+        lines, is_wrong = describe()
+        print(format_page([heading, "", *lines]), flush=True)
+        failed |= is_wrong
+        if given.report:
+            write_section(given.report, heading, lines)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

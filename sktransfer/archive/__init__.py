@@ -5,17 +5,19 @@ from sktransfer.archive._exchange import ImportReport
 from sktransfer.archive._journal import Journal
 from sktransfer.archive._key import ArchiveKey
 from sktransfer.archive._maintenance import Finding
+from sktransfer.archive._outline import Outline, make_outline, tabulate_outlines
 from sktransfer.archive._record import library_versions
 from sktransfer.archive._remote import OutOfReachError, connect_once
 from sktransfer.archive._selection import (
+    Limit,
     Selection,
     check_overlap,
     load_tasks,
+    outlines_of,
     select_past_tasks,
 )
 from sktransfer.archive._starter import Starter, starter_folder
 from sktransfer.archive._storage import is_remote
-from sktransfer.archive._summary import summarize_task
 from sktransfer.exceptions import NewerFormatError, RecordError
 
 __all__ = [
@@ -24,8 +26,10 @@ __all__ = [
     "Finding",
     "ImportReport",
     "Journal",
+    "Limit",
     "NewerFormatError",
     "OutOfReachError",
+    "Outline",
     "RecordError",
     "Selection",
     "Starter",
@@ -34,7 +38,9 @@ __all__ = [
     "is_remote",
     "library_versions",
     "load_tasks",
+    "make_outline",
+    "outlines_of",
     "select_past_tasks",
     "starter_folder",
-    "summarize_task",
+    "tabulate_outlines",
 ]

@@ -14,10 +14,10 @@ import contextlib
 import errno
 import os
 import sys
-import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +30,8 @@ from sktransfer.archive._exchange import (
 from sktransfer.archive._importers import FittedSearch, Table
 from sktransfer.archive._index import add_entry, save_if_worthwhile
 from sktransfer.archive._journal import Journals
-from sktransfer.archive._key import ArchiveKey, read_key, seal_plain
-from sktransfer.archive._listing import list_tasks, merge_by_id, read_tasks
+from sktransfer.archive._key import ArchiveKey, read_key, read_key_or_warn, seal_plain
+from sktransfer.archive._listing import find_similar, list_tasks, merge_by_id, read_tasks
 from sktransfer.archive._maintenance import Age, Finding, find_problems, ids_to_prune
 from sktransfer.archive._model_cache import ModelCache
 from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
@@ -45,6 +45,7 @@ from sktransfer.archive._record import (
 )
 from sktransfer.archive._remote import check_installed, open_storage
 from sktransfer.archive._selection import (
+    Limit,
     ProfileLike,
     Selection,
     SpaceLike,
@@ -65,7 +66,7 @@ from sktransfer.archive._storage import (
 )
 from sktransfer.archive._summary import summarize_task
 from sktransfer.dataset._disclosure import limit_disclosure
-from sktransfer.exceptions import ArchiveWarning, RecordError
+from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
 if TYPE_CHECKING:
@@ -145,6 +146,7 @@ class Archive:
 
     @property
     def path(self) -> Path | str | None:
+        """The directory or address; None if the archive is switched off."""
         return None if self.is_switched_off else resolve_path(self._path)
 
     @property
@@ -209,19 +211,6 @@ class Archive:
         """
         return read_key(self._open(), create=not self.readonly)
 
-    def _readable_key(self, storage: Storage) -> ArchiveKey | None:
-        """Return the key if there is one. If it cannot be read, warn."""
-        try:
-            return read_key(storage)
-        except (ValueError, OSError) as error:  # a RecordError, or a path that cannot be encoded
-            warnings.warn(
-                f"The key of the archive cannot be read ({error}). Without it, it is not known "
-                "which past tasks share rows with the current data.",
-                ArchiveWarning,
-                stacklevel=3,
-            )
-            return None
-
     def _starter(self) -> Starter:
         return Starter(starter_directory() if self.starter else None)
 
@@ -247,6 +236,10 @@ class Archive:
         storage = self._open(refresh=True)
         return merge_by_id(read_tasks(storage.files()), self._unfinished(storage))
 
+    def _listed(self, storage: Storage) -> Iterator[Task]:
+        """Yield all tasks by id. Where the index knows a record, it is not read."""
+        return merge_by_id(list_tasks(storage), self._unfinished(storage))
+
     def _unfinished(self, storage: Storage) -> Iterator[Task]:
         """Yield the tasks of killed searches that have no record.
 
@@ -262,6 +255,30 @@ class Archive:
             return True
 
         return journals.tasks(include_running=False, is_recorded=is_recorded)
+
+    def find_searches(self, digests: Mapping[str, str | None]) -> list[Task]:
+        """Return the searches of this archive that have much in common with another one.
+
+        Only these records are read. Records that came from elsewhere are left out, because the
+        scores of another person are not this user's results.
+
+        Parameters
+        ----------
+        digests : dict
+            What the other search is about, as ``Task.resume["problem"]`` has it.
+
+        Returns
+        -------
+        list of Task
+            Those that agree in two of the data, the target and the estimator, by id.
+
+        Examples
+        --------
+        >>> Archive().find_searches({"the data": "0" * 32})
+        []
+        """
+        tasks = chain(self.journals.tasks(), self._listed(self._open(refresh=True)))
+        return find_similar(tasks, digests)
 
     def get(self, id: str) -> Task:
         """Return the task of this id.
@@ -302,6 +319,7 @@ class Archive:
         *,
         overlap: float | str | None = None,
         extra_tasks: Iterable[Task] = (),
+        limit: Limit | None = None,
     ) -> Selection:
         """Select the past tasks to use for a target task.
 
@@ -317,6 +335,9 @@ class Archive:
             As for `Archive`. None means the archive's own setting.
         extra_tasks : iterable of Task
             Tasks that are not in the archive. The same rules apply to them.
+        limit : Limit or None
+            Use only the tasks with the most similar data. The others are excluded without being
+            read, so their rows are not compared.
 
         Returns
         -------
@@ -337,12 +358,12 @@ class Archive:
         overlap = self.overlap if overlap is None else overlap
         target = describe_space(space)
         storage = self._open(refresh=True)
-        tasks = list(merge_by_id(list_tasks(storage), self._unfinished(storage)))
+        tasks = list(self._listed(storage))
         tasks += self._starter().candidates(target, profile)
         known = {task.id for task in tasks}
         tasks += [task for task in extra_tasks if task.id not in known]
-        key = self._readable_key(storage)
-        selection = select_past_tasks(tasks, target, profile, overlap, key)
+        key = read_key_or_warn(storage)
+        selection = select_past_tasks(tasks, target, profile, overlap, key, limit)
         if not self.readonly:
             save_if_worthwhile(storage.directory)
         return selection
@@ -511,7 +532,17 @@ class Archive:
         import pandas as pd
 
         columns = list(summarize_task(Task((), {"predictors": []})))
-        return pd.DataFrame([summarize_task(task) for task in self], columns=columns)
+        return pd.DataFrame(self.summaries(), columns=columns)
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """Return what `to_frame` shows of each task, oldest first. The index knows it.
+
+        Examples
+        --------
+        >>> Archive().summaries()
+        []
+        """
+        return list(map(summarize_task, self._listed(self._open(refresh=True))))
 
     def remove(self, task: Task | str) -> None:
         """Delete a record, or the journal of a killed search. A running search is not touched.
@@ -661,7 +692,7 @@ class Archive:
             raise FileExistsError(
                 errno.EEXIST, "The file exists. Pass overwrite=True to replace it", os.fspath(file)
             )
-        own_key = self._readable_key(storage)
+        own_key = read_key_or_warn(storage)
         return export_tasks(self, file, own_key, key, samples=samples, names=names, times=times)
 
     def import_(

@@ -19,10 +19,9 @@ import secrets
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 
 from sktransfer.archive._anonymize import keep_continuation, redact
@@ -41,6 +40,7 @@ from sktransfer.archive._storage import (
 from sktransfer.dataset._disclosure import limit_disclosure
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.task import Task
+from sktransfer.utils._progress_line import track
 from sktransfer.utils._user_warnings import warn_user
 
 MAX_RECORDS = 40_000
@@ -127,7 +127,7 @@ def merge_records(
         raise FileNotFoundError(2, "There is no archive to merge from", str(source.directory))
     if source.directory == storage.directory:
         raise ValueError(f"The archive {source.directory} cannot be merged with itself.")
-    records = chain(source.files(), _make_records(unfinished))
+    records = [*source.files(), *_make_records(unfinished)]
     origin = f"merged from {source_name}"
     reception = _Reception(origin, _key_of_source(source), read_key(storage, create=True))
     return _add_records(storage, records, source_name, reception)
@@ -242,11 +242,12 @@ def import_records(
         with content:
             shared, own = _read_shared_key(content, key, path), read_key(storage, create=True)
             reception = _Reception(f"imported from {path.name}", shared, own)
-            return _add_records(storage, _list_members(content, path), str(path), reception)
+            records = [*_list_members(content, path)]
+            return _add_records(storage, records, str(path), reception)
 
 
 def _add_records(
-    storage: Storage, records: Iterable[_Record], source_name: str, reception: _Reception
+    storage: Storage, records: Sequence[_Record], source_name: str, reception: _Reception
 ) -> ImportReport:
     """Add records to an archive.
 
@@ -257,7 +258,7 @@ def _add_records(
     added: list[str] = []
     known: set[str] = set()
     refused: list[str] = []
-    for record in records:
+    for record in track(records, "Adding records"):
         try:
             if isinstance(record, Path):
                 task = read_record(record)[0]

@@ -1,7 +1,8 @@
 """The index: what `select` needs to know of thousands of records, in one file.
 
 ``index/entries.joblib`` holds, per record, the name, size and time of its file, the record without
-trials and profile, and, once it has been needed, the row hashes (see `_lazy_task`). A reader that
+trials and profile, the numbers that its data are compared by (see `_outline`), and, once it has
+been needed, the row hashes (see `_lazy_task`). A reader that
 had to open some records rewrites the file atomically. A writer of many records adds a part of its
 own, ``index/part-<random>.joblib``, which the next such reader merges. The index is a cache that
 may be deleted. It is untrusted like every file: it goes through the usual reader, needs a checksum,
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import uuid
 from collections.abc import Collection, Iterable, Iterator
@@ -20,7 +22,8 @@ from time import time_ns
 from typing import Any
 
 from sktransfer.archive import _storage
-from sktransfer.archive._lazy_task import IndexEntry
+from sktransfer.archive._lazy_task import IndexEntry, search_key
+from sktransfer.archive._outline import make_outline, outlines_from_plain, outlines_to_plain
 from sktransfer.archive._plain_pickle import MAX_BYTES, dumps_plain, has_checksum, loads_plain
 from sktransfer.archive._record import check_containers, check_space, is_id
 from sktransfer.archive._storage import read_task
@@ -36,11 +39,11 @@ MIN_OPENED, MIN_NEW_SHARE = 16, 1 / 16
 MIN_WRITTEN = 256
 """Number of records that one process must write before it writes a part of the index."""
 
-MAX_HASH_BYTES = 8 * 2**20
-"""Most bytes of row hashes in an index: enough for 700 records, or more of small data."""
+MAX_HASH_BYTES = 6 * 2**20
+"""Most bytes of row hashes in one file: enough for 500 records, or more of small data."""
 
-MAX_ENTRIES = 50_000
-"""Most entries in one file. A file has room for about 100,000."""
+MAX_ENTRIES = 20_000
+"""Most entries in one file. Besides the hashes, each takes about 400 bytes."""
 
 MAX_FILES = 40
 MAX_PARTS = 8
@@ -62,8 +65,16 @@ _COLUMNS = (
     "has_profile",
     "continues",
     "name",
+    "best",
+    "n_rows",
+    "n_features",
+    "search",
+    "outline",
     "row_hashes",
 )
+_TEXTS = ("created", "search")  # columns of texts without newlines, written as one text
+
+_COUNT = {int, type(None)}
 
 # The memory of this process, by directory.
 _known: dict[str, dict[str, IndexEntry]] = {}  # entries that were read, by id
@@ -194,11 +205,13 @@ def _list_records(tasks: Path) -> list[tuple[str, int, int]]:
 def _make_entry(
     task: Task, size: int, mtime_ns: int, known: dict[str, dict[str, Any]]
 ) -> IndexEntry:
+    data = task.profile or {}
     common = {
         "space": task.space,
         "metrics": list(task.metrics),
         "versions": task.versions,
         "origin": task.origin,
+        "kind": data.get("kind", ""),
     }
     return IndexEntry(
         size,
@@ -212,6 +225,11 @@ def _make_entry(
         has_profile=task.profile is not None,
         continues=" ".join(filter(is_id, task.continues)),
         name=task.name,
+        best=math.nan if task.best is None else float(task.best.score),
+        n_rows=data.get("n_rows"),
+        n_features=data.get("n_features"),
+        search="" if task.origin else search_key((task.resume or {}).get("problem")),
+        outline=make_outline(task.profile),
     )
 
 
@@ -232,14 +250,18 @@ def _to_plain(found: dict[str, IndexEntry]) -> dict[str, Any]:
     columns: dict[str, Any] = {
         name: [getattr(entry, name) for entry in found.values()]
         for name in _COLUMNS
-        if name not in ("common", "created")
+        if name not in ("common", "outline", *_TEXTS)
     }
     columns["common"] = [numbers[id(entry.common)] for entry in found.values()]
     kept = {id(entry) for entry in _newest_with_hashes(found.values())}
     columns["row_hashes"] = [e.row_hashes if id(e) in kept else "" for e in found.values()]
     # One text instead of thousands, because the reader checks a text in one step.
     columns["id"] = "\n".join(found)
-    columns["created"] = "\n".join(entry.created.replace("\n", " ") for entry in found.values())
+    for name in _TEXTS:
+        columns[name] = "\n".join(
+            getattr(entry, name).replace("\n", " ") for entry in found.values()
+        )
+    columns["outline"] = outlines_to_plain([entry.outline for entry in found.values()])
     return {"index": INDEX_FORMAT, "parts": parts, "columns": columns}
 
 
@@ -279,12 +301,17 @@ def _from_plain(plain: Any) -> dict[str, IndexEntry]:
     parts, columns = plain["parts"], dict(plain["columns"])
     for part in parts:
         check_space(part["space"])
-        lists = [part["metrics"], list(part["versions"].values()), [part["origin"]]]
+        lists = [part["metrics"], list(part["versions"].values()), [part["origin"], part["kind"]]]
         if not all(type(text) is str for each in lists for text in each) or not part["metrics"]:
             raise ValueError("not the index of an archive")
-    ids, columns["created"] = columns["id"].split("\n"), columns["created"].split("\n")
+    ids = columns["id"].split("\n")
+    columns |= {name: columns[name].split("\n") for name in _TEXTS}
+    columns["outline"] = outlines_from_plain(columns["outline"], len(ids))
     for name in ("size", "mtime_ns", "common", "format", "n_trials", "n_ok"):
         if set(map(type, columns[name])) - {int} or min(columns[name], default=0) < 0:
+            raise ValueError("not the index of an archive")
+    for name, kinds in (("best", {float}), ("n_rows", _COUNT), ("n_features", _COUNT)):
+        if set(map(type, columns[name])) - kinds:
             raise ValueError("not the index of an archive")
     for name in ("continues", "name", "row_hashes"):
         if set(map(type, columns[name])) != {str}:

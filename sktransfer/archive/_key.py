@@ -24,8 +24,9 @@ import numpy as np
 from sktransfer.archive._storage import Storage
 from sktransfer.dataset import DatasetProfile
 from sktransfer.dataset._profile import HASH_FIELDS
-from sktransfer.exceptions import RecordError
+from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.utils._cipher import KEY_BYTES, decrypt_words, encrypt_words
+from sktransfer.utils._user_warnings import warn_user
 
 SECRET_BYTES = 32
 SALT_BYTES = 16
@@ -194,3 +195,16 @@ def read_key(storage: Storage, *, create: bool = False) -> ArchiveKey | None:
     if not _SECRET.fullmatch(data):
         raise RecordError(storage.key_file, "it is not the key of an archive")
     return ArchiveKey(bytes.fromhex(data.decode()))
+
+
+def read_key_or_warn(storage: Storage) -> ArchiveKey | None:
+    """Return the key of an archive if there is one. If it cannot be read, warn."""
+    try:
+        return read_key(storage)
+    except (ValueError, OSError) as error:  # a RecordError, or a path that cannot be encoded
+        warn_user(
+            f"The key of the archive cannot be read ({error}). Without it, it is not known "
+            "which past tasks share rows with the current data.",
+            ArchiveWarning,
+        )
+        return None

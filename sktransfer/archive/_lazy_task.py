@@ -10,7 +10,7 @@ unrelated record in a thousand, the record itself must be read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from sktransfer.archive._outline import Outline
 from sktransfer.archive._storage import SUFFIX, read_task
 from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import RecordError
@@ -48,6 +49,11 @@ class IndexEntry:
     has_profile: bool
     continues: str  # ids, separated by blanks
     name: str
+    best: float  # the best score; NaN if no trial succeeded
+    n_rows: int | None
+    n_features: int | None
+    search: str  # see `search_key`
+    outline: Outline
     row_hashes: str = ""  # see `encode_hashes`; empty until the record has been read for them
     is_changed: bool = False  # whether row_hashes were added since the index was read
 
@@ -114,6 +120,22 @@ class LazyTask(Task):
         return self._entry.continues.split()
 
     @property
+    def outline(self) -> Outline:
+        """The numbers of its profile that it is compared by, known without reading it."""
+        return self._entry.outline
+
+    @property
+    def search(self) -> str:
+        """The `search_key` of the record, known without reading it."""
+        return self._entry.search
+
+    def summary(self) -> dict[str, Any]:
+        """The best score and the sizes of the data, known without reading the record."""
+        entry = self._entry
+        best = None if np.isnan(entry.best) else entry.best
+        return {"best": best, "n_rows": entry.n_rows, "n_features": entry.n_features}
+
+    @property
     def succeeded(self) -> bool:
         """Whether any trial succeeded, known without reading them."""
         return self._entry.n_ok > 0 if "trials" not in self.__dict__ else super().succeeded
@@ -141,6 +163,37 @@ class LazyTask(Task):
 
     def __reduce__(self) -> tuple:
         return Task, tuple(getattr(self, field.name) for field in fields(Task))
+
+
+# -- the search ----------------------------------------------------------------------------------
+
+SEARCH_FIELDS = ("the data", "the target", "the estimator")
+"""What an earlier run of a search, or a similar search, has in common with it."""
+KEY_DIGITS = 8
+
+
+def search_key(digests: Mapping[str, Any] | None) -> str:
+    """Return the beginnings of the digests that tell what a search is about; empty without them.
+
+    >>> search_key({"the data": "a" * 32, "the target": "b" * 32, "the estimator": "c" * 32})
+    'aaaaaaaabbbbbbbbcccccccc'
+    """
+    found = [(digests or {}).get(name) for name in SEARCH_FIELDS]
+    if not all(isinstance(each, str) and len(each) >= KEY_DIGITS for each in found):
+        return ""
+    return "".join(str(each)[:KEY_DIGITS] for each in found)
+
+
+def count_equal_fields(key: str, other: str) -> int:
+    """Count the `SEARCH_FIELDS` that two searches have in common, given their keys.
+
+    >>> count_equal_fields("aaaaaaaabbbbbbbbcccccccc", "aaaaaaaabbbbbbbbdddddddd")
+    2
+    """
+    if not key or not other:
+        return 0
+    starts = range(0, len(SEARCH_FIELDS) * KEY_DIGITS, KEY_DIGITS)
+    return sum(key[at : at + KEY_DIGITS] == other[at : at + KEY_DIGITS] for at in starts)
 
 
 # -- hashes of rows ------------------------------------------------------------------------------

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from sktransfer.archive._index import read_entries
-from sktransfer.archive._lazy_task import LazyTask
+from sktransfer.archive._lazy_task import LazyTask, count_equal_fields, search_key
 from sktransfer.archive._storage import Storage, read_task, warn_skipped
 from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
@@ -38,3 +39,14 @@ def list_tasks(storage: Storage) -> Iterator[Task]:
             warn_skipped(entry)
         else:
             yield LazyTask.from_entry(entry, id, storage.tasks)
+
+
+def find_similar(tasks: Iterable[Task], digests: Mapping[str, str | None]) -> list[Task]:
+    """Return the tasks that may be about the same search, by id. See `Archive.find_searches`."""
+    key, found = search_key(digests), {}
+    for task in tasks:
+        is_similar = not isinstance(task, LazyTask) or count_equal_fields(task.search, key) > 1
+        if is_similar and not task.origin:
+            with contextlib.suppress(RecordError):  # removed since it was listed
+                found[task.id] = task.load() if isinstance(task, LazyTask) else task
+    return [found[id] for id in sorted(found)]

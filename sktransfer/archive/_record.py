@@ -41,6 +41,9 @@ MAX_PACKED_BYTES = 12 * 2**20
 """Most bytes of packed texts in one profile. The numbers in them take five times as much memory."""
 
 _ONLY_STRINGS, _CONTAINERS = frozenset([str]), frozenset([list, dict])
+_SIMPLE = frozenset([float, str, bool, type(None)])
+"""Types that are plain as they are. Most values are of these, and their place need not be
+formatted."""
 _MISSING = object()
 _PACKED = "packed:"
 _PACKED_KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.uint64)}
@@ -120,10 +123,17 @@ def _plain(value: object, where: str, depth: int) -> Plain:
         )  # the text itself, of a subclass as well (numpy's, an enumeration's)
     if isinstance(value, Trial):
         own = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {name: _plain(item, f"{where}.{name}", depth + 1) for name, item in own.items()}
+        if not value.std_error:  # all folds were evaluated, as nearly always
+            del own["std_error"]
+        return {
+            name: item if type(item) in _SIMPLE else _plain(item, f"{where}.{name}", depth + 1)
+            for name, item in own.items()
+        }
     if isinstance(value, Mapping):
         return {
-            _key(key, where): _plain(item, f"{where}[{key!r}]", depth + 1)
+            _key(key, where): item
+            if type(item) in _SIMPLE
+            else _plain(item, f"{where}[{key!r}]", depth + 1)
             for key, item in value.items()
         }
     if isinstance(value, np.ndarray):
@@ -139,9 +149,8 @@ def _plain_list(values: list | tuple, where: str, depth: int) -> list:
     types = set(map(type, values))
     if types == {int} and min(values) >= MIN_INTEGER and max(values) <= MAX_INTEGER:
         return list(values)  # thousands of hashes
-    # Most other entries are floats, whose place need not be formatted.
     return [
-        item if type(item) is float else _plain(item, f"{where}[{index}]", depth + 1)
+        item if type(item) in _SIMPLE else _plain(item, f"{where}[{index}]", depth + 1)
         for index, item in enumerate(values)
     ]
 
@@ -166,7 +175,7 @@ def pack_numbers(value: Plain) -> Plain:
     ('packed:float:AAAAAAA', True)
     """
     if type(value) is dict:
-        return {key: pack_numbers(item) for key, item in value.items()}
+        return {k: v if type(v) is float else pack_numbers(v) for k, v in value.items()}
     if type(value) is str:
         return f"{_PACKED}text:{value}" if value.startswith(_PACKED) else value
     if type(value) is not list:
@@ -289,7 +298,7 @@ def unpack_numbers(value: Plain) -> Any:
     if type(value) is str:
         return _unpack_text(value) if value.startswith(_PACKED) else value
     if type(value) is dict:
-        return {key: unpack_numbers(item) for key, item in value.items()}
+        return {k: v if type(v) is float else unpack_numbers(v) for k, v in value.items()}
     if type(value) is list and not {str, dict, list}.isdisjoint(map(type, value)):
         return [unpack_numbers(item) for item in value]
     return value
@@ -336,6 +345,7 @@ def _trial(record: object, where: str) -> Trial:
         fit_time=_number(record, "fit_time", where),
         status=status,
         metrics={name: _number(metrics, name, where) for name in metrics} if metrics else {},
+        std_error=_number(record, "std_error", where) if "std_error" in record else 0.0,
     )
 
 

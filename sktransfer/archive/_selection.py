@@ -18,7 +18,11 @@ from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from sktransfer.archive._key import ArchiveKey
+from sktransfer.archive._lazy_task import LazyTask
+from sktransfer.archive._outline import Outline, make_outline
 from sktransfer.archive._row_comparison import RowComparison
 from sktransfer.archive._storage import warn_skipped
 from sktransfer.dataset import DatasetProfile
@@ -35,6 +39,10 @@ ProfileLike = (
 
 MAX_OVERLAP = 0.01
 """Share of common rows at which a task is excluded. Below, rows (of zeros) can agree by chance."""
+
+MAX_COMPARED = 4
+"""How many times the number of used tasks are compared with the target's rows. Those beyond it
+have less similar data, and would have to be read."""
 
 MIN_OVERLAP = 1e-12  # a share above zero, however small
 _OTHER_PROBLEM = ("another estimator", "no parameter in common", "no successful trial")
@@ -105,32 +113,67 @@ def load_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class Limit:
+    """How many past tasks are used at most, and which ones.
+
+    Parameters
+    ----------
+    max_tasks : int
+    distances : callable
+        Tasks -> the distance of each one's data from the target's. Those with the smallest are
+        used. It need not read the tasks (see `outlines_of`).
+    """
+
+    max_tasks: int
+    distances: Callable[[Sequence[Task]], np.ndarray]
+
+    @property
+    def reason(self) -> str:
+        return f"{self.max_tasks} other past tasks have more similar data"
+
+    def sort(self, tasks: list[Task]) -> list[Task]:
+        """Return tasks by distance, the newest of equal ones first."""
+        newest_first = tasks[::-1]
+        order = np.argsort(self.distances(newest_first), kind="stable")
+        return [newest_first[number] for number in order]
+
+
+def outlines_of(tasks: Iterable[Task]) -> list[Outline]:
+    """Return the numbers that data are compared by. No record is read for them."""
+    return [
+        task.outline if isinstance(task, LazyTask) else make_outline(task.profile) for task in tasks
+    ]
+
+
 def select_past_tasks(
     tasks: Iterable[Task],
     space: SpaceLike,
     profile: ProfileLike,
     overlap: float | str,
     key: ArchiveKey | None = None,
+    limit: Limit | None = None,
 ) -> Selection:
     """Apply the rules to each task. See `Archive.select`.
 
     `key` is the archive's, without which the rows of its records cannot be compared.
     """
-    target = describe_space(space)
-    rows = RowComparison(as_profiles(profile), check_overlap(overlap), key)
-    reason_of_problem = _make_problem_rule(target)
-    used: list[Task] = []
-    excluded: list[tuple[Task, str]] = []
     tasks = list(tasks)
-    continued = _reasons_of_continuation(tasks)
-    for task in tasks:
+    place = {id(task): number for number, task in enumerate(tasks)}
+    rows = RowComparison(as_profiles(profile), check_overlap(overlap), key)
+    candidates, excluded = _same_problem(tasks, describe_space(space))
+    rest: list[Task] = []
+    if limit is not None and len(candidates) > limit.max_tasks:
+        candidates = limit.sort(candidates)
+        n_compared = MAX_COMPARED * limit.max_tasks
+        candidates, rest = candidates[:n_compared], candidates[n_compared:]
+    used: list[Task] = []
+    for number, task in enumerate(candidates):
+        if limit is not None and len(used) == limit.max_tasks:
+            rest = candidates[number:] + rest
+            break
         try:
-            reason = (
-                reason_of_problem(task)
-                or (None if task.succeeded else "no successful trial")
-                or continued.get(task.id)
-                or rows.reason_to_exclude(task)
-            )
+            reason = rows.reason_to_exclude(task)
         except RecordError as error:  # damaged since it was listed
             warn_skipped(error)
             continue
@@ -138,10 +181,35 @@ def select_past_tasks(
             excluded.append((task, reason))
         else:
             used.append(task)
+    if limit is not None:
+        excluded += [(task, limit.reason) for task in rest]
+        # The order in which they were listed, whatever the target.
+        used.sort(key=lambda task: place[id(task)])
+        excluded.sort(key=lambda pair: place[id(pair[0])])
     repeated = rows.reasons_of_repetition(used)
     excluded += [(task, repeated[task.id]) for task in used if task.id in repeated]
     kept = tuple(task for task in used if task.id not in repeated)
     return Selection(kept, tuple(excluded), {task.id: rows.overlap_of[task.id] for task in kept})
+
+
+def _same_problem(
+    tasks: list[Task], target: Mapping[str, Any] | None
+) -> tuple[list[Task], list[tuple[Task, str]]]:
+    """Return the tasks that are about the same problem, and the others with the reason."""
+    reason_of_problem, continued = _make_problem_rule(target), _reasons_of_continuation(tasks)
+    found: list[Task] = []
+    excluded: list[tuple[Task, str]] = []
+    for task in tasks:
+        reason = (
+            reason_of_problem(task)
+            or (None if task.succeeded else "no successful trial")
+            or continued.get(task.id)
+        )
+        if reason:
+            excluded.append((task, reason))
+        else:
+            found.append(task)
+    return found, excluded
 
 
 def check_overlap(overlap: float | str) -> float | None:

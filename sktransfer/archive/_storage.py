@@ -35,7 +35,7 @@ DAMAGED_FOLDER = "damaged"
 
 MAX_KEY_BYTES = 1024
 T = TypeVar("T")
-MAX_CACHED_RECORDS, MAX_CACHED_BYTES = 16384, 64 * 2**20
+MAX_CACHED_RECORDS, MAX_CACHED_BYTES = 16384, 16 * 2**20  # of files; ten times that in memory
 
 
 # -- directories ---------------------------------------------------------------------------------

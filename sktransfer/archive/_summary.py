@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sktransfer.archive._lazy_task import LazyTask
 from sktransfer.task import Task
 
 
@@ -15,16 +16,21 @@ def summarize_task(task: Task) -> dict[str, Any]:
     >>> summary["name"], summary["n_trials"], summary["best"], summary["complete"]
     ('mine', 1, 0.5, True)
     """
-    data = task.profile or {}
+    if isinstance(task, LazyTask):
+        known = task.summary()
+    else:
+        data = task.profile or {}
+        best = None if task.best is None else task.best.score
+        known = {"best": best, "n_rows": data.get("n_rows"), "n_features": data.get("n_features")}
     return {
         "id": task.id,
         "name": task.name,
         "created": task.created,
         "estimator": ", ".join(task.space["predictors"]) or None,
-        "n_rows": data.get("n_rows"),
-        "n_features": data.get("n_features"),
+        "n_rows": known["n_rows"],
+        "n_features": known["n_features"],
         "metric": task.metrics[0],
         "n_trials": task.n_trials,
-        "best": None if task.best is None else task.best.score,
+        "best": known["best"],
         "complete": task.complete,
     }
