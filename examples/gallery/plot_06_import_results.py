@@ -28,7 +28,7 @@ grid = {"svc__C": [0.1, 1, 10, 100], "svc__gamma": [0.001, 0.01, 0.1, 1]}
 archive.add(GridSearchCV(model, grid).fit(X, y), X, y)
 
 # %%
-# A study of Optuna is a table with one row for each trial.
+# So can a study of Optuna. Its parameters are named as those of the estimator.
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 X, y = load_wine(return_X_y=True)
 
@@ -41,8 +41,7 @@ def objective(trial):
 
 study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
 study.optimize(objective, n_trials=20)
-table = [{**trial.params, "score": trial.value} for trial in study.trials]
-archive.add(table, X, y, estimator=SVC(), metric="accuracy")
+archive.add(study, X, y, estimator=SVC(), metric="accuracy")
 for task in archive:
     print(task)
 

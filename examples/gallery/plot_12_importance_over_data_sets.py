@@ -13,7 +13,7 @@ import tempfile
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from sktransfer import Archive, TransferSearchCV, suggest_space
+from sktransfer import Archive, Space, TransferSearchCV, suggest_space
 from sktransfer.inspection import ImportanceDisplay, TaskMapDisplay
 
 archive = Archive(tempfile.mkdtemp(), starter=True)
@@ -22,7 +22,7 @@ ImportanceDisplay.from_archive(archive, estimator, max_tasks=30)
 
 # %%
 # ``space="auto"`` searches the parameters that matter, in the ranges that held the good settings.
-print(suggest_space(estimator))
+print(Space.parse(suggest_space(estimator)))
 
 # %%
 # The current data among those of past searches. Similar data sets are close to each other.

@@ -93,12 +93,14 @@ def score_limits(scores: np.ndarray) -> tuple[float, float]:
 
     >>> score_limits(np.array([-400.0, 0.5, 0.6, 0.7, np.nan]))
     (-0.5, 0.7)
+    >>> score_limits(np.array([0.5, 0.5 + 1e-16]))
+    (0.495, 0.505)
     """
     finite = scores[np.isfinite(scores)]
     if not len(finite):
         return 0.0, 1.0
     low, middle, high = finite.min(), np.median(finite), finite.max()
     low = max(low, high - 8 * (high - middle)) if high > middle else low
-    if low == high:
+    if high - low <= 1e-9 * max(abs(low), abs(high)):  # equal up to rounding
         low, high = low - 0.01 * (abs(low) or 1.0), high + 0.01 * (abs(high) or 1.0)
     return round(float(low), 12), round(float(high), 12)

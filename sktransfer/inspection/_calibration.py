@@ -100,7 +100,7 @@ class CalibrationDisplay:
         -------
         self
         """
-        self.figure_, self.ax_ = open_axes(ax, f"{type(self).__name__}.plot", (5.2, 4.8))
+        self.figure_, self.ax_ = open_axes(ax, f"{type(self).__name__}.plot", (5.2, 5.2))
         self.points_: Any = None
         if not self.n_predicted:
             write_sentence(self.ax_, "No score was predicted: the search had no model.")
@@ -131,9 +131,10 @@ class CalibrationDisplay:
             for k, share in NORMAL_SHARES.items()
         ]
         n_outside = int(((observed < ends[0]) | (mean < ends[0])).sum())
-        outside = f"\n{n_outside} of the trials below the range" if n_outside else ""
-        self.ax_.set(xlim=ends, ylim=ends, xlabel=f"Predicted: {label.lower()}{outside}")
+        outside = f", {n_outside} of them below the range" if n_outside else ""
+        count = f"{self.n_predicted} prediction{'s' * (self.n_predicted != 1)}{outside}"
+        lines = [f"Predicted: {label.lower()}", count, *shares]
+        self.ax_.set(xlim=ends, ylim=ends, xlabel="\n".join(lines))
         self.ax_.set(ylabel=f"Observed: {label.lower()}")
-        self.ax_.set_title(f"{self.n_predicted} predictions, {shares[0]},\n{shares[1]}", fontsize=9)
-        self.ax_.legend(fontsize="small", loc="upper left")
+        self.ax_.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
         return self

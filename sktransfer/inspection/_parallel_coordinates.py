@@ -150,6 +150,7 @@ class ParallelCoordinatesDisplay:
                 zorder=2 + (height[row] if is_ok else -1),  # the best lie on top
             )
             self.lines_.append(line)
+            self._bridge_gaps(row, line.get_color())
         for position, (at, labels) in enumerate([*self.ticks, _score_ticks(low, high)]):
             self._draw_axis(position, at, labels)
         names = [*short_names(self.names), metric_label(self.metric).replace(" (", "\n(")]
@@ -158,6 +159,14 @@ class ParallelCoordinatesDisplay:
         self.ax_.tick_params(axis="x", length=0, pad=8)
         self.ax_.spines[:].set_visible(False)
         return self
+
+    def _bridge_gaps(self, row: int, color: Any) -> None:
+        """Pass by the parameters that a configuration does not have, with a dotted line."""
+        has = np.append(np.isfinite(self.trials[row]), np.isfinite(self.scores[row]))
+        if has[:-1].all():
+            return
+        y = np.asarray(self.lines_[row].get_ydata())
+        self.ax_.plot(np.flatnonzero(has), y[has], ":", color=color, lw=0.9, alpha=0.6, zorder=1)
 
     def _draw_axis(self, position: int, at: np.ndarray, labels: Sequence[str]) -> None:
         self.ax_.plot([position] * 2, [0, 1], color="black", lw=0.8, zorder=1)
@@ -173,35 +182,40 @@ class ParallelCoordinatesDisplay:
             )
 
 
-def _axes_by_name(space: Space) -> dict[str, list[ParameterAxis]]:
-    """The axes of each parameter. It has several if branches give it values of several kinds."""
-    found: dict[str, dict[int, ParameterAxis]] = {}
+def _axes_by_name(space: Space) -> dict[str, list[list[ParameterAxis]]]:
+    """The axes of each parameter: by column, and for each column by branch.
+
+    It has several columns if branches give it values of several kinds.
+    """
+    found: dict[str, dict[int, list[ParameterAxis]]] = {}
     for branch in range(len(space.branches)):
         for axis in ParameterAxis.all_of(space, branch):
-            found.setdefault(axis.name, {}).setdefault(axis.column, axis)
+            found.setdefault(axis.name, {}).setdefault(axis.column, []).append(axis)
     return {name: list(by_column.values()) for name, by_column in found.items()}
 
 
 def _coordinate(
-    axes: Sequence[ParameterAxis], name: str, params: dict[str, Any], code: np.ndarray
+    axes: Sequence[Sequence[ParameterAxis]], name: str, params: dict[str, Any], code: np.ndarray
 ) -> float:
     """Where a trial crosses the axis of a parameter. Several kinds of values share its height."""
     if name not in params:
         return np.nan
-    space = axes[0].space
+    space = axes[0][0].space
     active = set(space.active(int(space.branch_of(code[None])[0])).tolist())
-    for number, axis in enumerate(axes):
+    for number, [axis, *_] in enumerate(axes):
         if axis.column in active:
             return (number + min(max(float(code[axis.column]), 0.0), 1.0)) / len(axes)
     return np.nan
 
 
-def _merge_ticks(axes: Sequence[ParameterAxis]) -> Ticks:
-    ticks = [axis.ticks() for axis in axes]
-    at = [
-        (number + place) / len(axes) for number, (places, _) in enumerate(ticks) for place in places
-    ]
-    return np.array(at), [label for _, labels in ticks for label in labels]
+def _merge_ticks(axes: Sequence[Sequence[ParameterAxis]]) -> Ticks:
+    """Ticks of all columns, one above the other. Branches may list different values."""
+    merged: dict[str, float] = {}
+    for number, by_branch in enumerate(axes):
+        for axis in by_branch:
+            for place, label in zip(*axis.ticks(), strict=True):
+                merged.setdefault(label, (number + float(place)) / len(axes))
+    return np.array([*merged.values()]), [*merged]
 
 
 def _score_ticks(low: float, high: float) -> Ticks:

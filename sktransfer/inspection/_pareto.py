@@ -14,7 +14,7 @@ from sktransfer.inspection._search_results import metric_label, read_results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MAX_LINES = 4  # parameters of a configuration that are written
+MAX_NAMED = 4  # parameters of a configuration that are written
 MIN_TIME = 1e-6  # seconds; a shorter time has no place on a log scale
 
 
@@ -101,7 +101,7 @@ class ParetoDisplay:
         -------
         self
         """
-        self.figure_, self.ax_ = open_axes(ax, f"{type(self).__name__}.plot", (7.2, 4.4))
+        self.figure_, self.ax_ = open_axes(ax, f"{type(self).__name__}.plot", (7.2, 4.8))
         self.points_: Any = None
         self.line_: Any = None
         if not len(self.front):
@@ -122,35 +122,41 @@ class ParetoDisplay:
         )
         if times[ok].max() > 10 * times[ok].min():
             self.ax_.set_xscale("log")
+        if self.scores[ok].min() < self.scores[ok].max():
+            low = self.scores[ok].min()
         span = high - low
-        room = 0.06 if self.params is None else 0.4  # for the names of configurations
-        self.ax_.set_ylim(low - room * span, high + 0.06 * span)
-        n_below = int((np.isfinite(self.scores) & (self.scores < low)).sum())
+        self.ax_.set_ylim(low - 0.06 * span, high + 0.06 * span)
+        n_below = int((np.isfinite(self.scores) & ~ok).sum())
         below = f"; {n_below} of the trials below the range" if n_below else ""
         self.ax_.set(xlabel=f"Mean time of one fit ({unit}){below}")
         self.ax_.set(ylabel=metric_label(self.metric))
-        self._annotate(order, times)
-        self.ax_.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+        self._mark_ends(order, times)
+        n_columns = 2 if self.params is None else 1
+        self.ax_.legend(
+            fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=n_columns
+        )
         return self
 
-    def _annotate(self, order: np.ndarray, times: np.ndarray) -> None:
-        """Name the configurations at both ends of the front, below all trials."""
+    def _mark_ends(self, order: np.ndarray, times: np.ndarray) -> None:
+        """Mark both ends of the front; the legend names their configurations."""
         if self.params is None:
             return
-        ends = {int(order[0]): ("fastest shown", 0.02), int(order[-1]): ("best", 0.98)}
-        for number, (title, x) in ends.items():
+        ends = [(order[0], "fastest", "s"), (order[-1], "best", "*")]
+        if len(order) == 1:
+            ends = [(order[0], "fastest and best", "*")]
+        for number, title, marker in ends:
             params = self.params[number]
             pairs = zip(short_names(list(params)), params.values(), strict=True)
-            lines = [f"{name} = {format_value(value)}" for name, value in pairs]
-            self.ax_.annotate(
-                "\n".join([f"{title}:", *lines[:MAX_LINES]]),
-                (times[number], self.scores[number]),
-                xytext=(x, 0.03),
-                textcoords="axes fraction",
-                ha="left" if x < 0.5 else "right",
-                va="bottom",
-                fontsize="x-small",
-                arrowprops={"arrowstyle": "-", "color": ORANGE, "lw": 0.7},
+            words = [f"{name} = {format_value(value)}" for name, value in pairs]
+            more = ", …" if len(words) > MAX_NAMED else ""
+            self.ax_.plot(
+                [times[number]],
+                [self.scores[number]],
+                marker,
+                markersize=13 if marker == "*" else 9,
+                color=ORANGE,
+                markeredgecolor="black",
+                label=f"{title}: {', '.join(words[:MAX_NAMED])}{more}",
             )
 
 

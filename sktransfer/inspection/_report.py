@@ -30,6 +30,7 @@ MAX_CATEGORIES = 4
 SECONDS_OF_TWO_DAYS = 2 * 24 * 3600
 COLUMNS = (
     ("created", ""),
+    ("name", ""),
     ("estimator", ""),
     ("data", ""),
     ("rows", "number"),
@@ -231,7 +232,8 @@ def _task_row(number: int, task: Task, links: dict[str, str]) -> str:
     n_failed = sum(trial.status != "ok" for trial in task.trials)
     state = "" if task.complete else " (incomplete)"
     cells = [
-        (task.created[:16].replace("T", " "), task.created, ""),
+        (task.created[:16].replace("T", " "), task.created, "date"),
+        (_text(task.name), task.name, "name"),
         (estimator, estimator, ""),
         (str(profile.get("kind") or "") + state, str(profile.get("kind") or ""), ""),
         _number_cell(profile.get("n_rows")),

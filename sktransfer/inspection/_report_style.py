@@ -5,7 +5,7 @@ STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --line: #444; --soft: #aaa; --mark: #4a3f12; --link: #7db8f0; }
 }
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 76em; padding: 0 1em; }
+body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 88em; padding: 0 1em; }
 h1 { font-size: 1.6em; margin: 0; } h2 { font-size: 1.2em; margin: 1.8em 0 .4em; }
 h3 { font-size: 1em; margin: 1.2em 0 .2em; }
 a { color: var(--link); }
@@ -17,7 +17,9 @@ th, td { text-align: left; padding: .25em .7em .25em 0; border-bottom: 1px solid
          vertical-align: top; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; }
 td.params { font-size: .9em; max-width: 26em; overflow-wrap: anywhere; }
-td.id { font-size: .85em; overflow-wrap: anywhere; max-width: 12em; }
+td.date { white-space: nowrap; }
+td.name { overflow-wrap: anywhere; max-width: 14em; }
+td.id { font-size: .75em; overflow-wrap: anywhere; max-width: 12em; }
 th button { all: unset; cursor: pointer; font-weight: bold; }
 th button:focus-visible { outline: 2px solid var(--link); }
 th[aria-sort=ascending] button::after { content: " ▲"; }

@@ -22,6 +22,9 @@ from sktransfer.inspection._search_results import metric_label, read_results
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+BELOW = 0.04
+"""Where trials below the limits are marked, as a share of the range of scores."""
+
 
 class SearchHistoryDisplay:
     """The score of each trial, the best so far, and the score that was predicted.
@@ -181,38 +184,46 @@ class SearchHistoryDisplay:
         self.band_: Any = None
         self.points_: dict[str, Any] = {}
         style: dict[str, Any] = {"label": self.name or "best so far"}
+        best = self.best_scores
         if kind == "trials":
             low, high = limits or score_limits(self.scores)
-            self._plot_predictions()
+            span = high - low
+            self._plot_predictions(low - 0.1 * span)
             self._plot_trials(low, high)
+            best = np.where(best < low, low - BELOW * span, best)  # at the marks of these trials
             style = {"label": "best so far", "color": "black"}
             self.ax_.set_title(self.name or "")
             # The legend has room below the lowest trial.
-            self.ax_.set_ylim(low - 0.42 * (high - low), high + 0.08 * (high - low))
+            self.ax_.set_ylim(low - 0.42 * span, high + 0.08 * span)
+            self.ax_.set_xlim(0.4, len(self.scores) + 0.6)
         trials = np.arange(1, len(self.scores) + 1)
-        [self.line_] = self.ax_.step(trials, self.best_scores, where="post", lw=1.5, **style)
+        [self.line_] = self.ax_.step(trials, best, where="post", lw=1.5, **style)
         self.ax_.set(xlabel="Trial", ylabel=metric_label(self.metric))
         locator: Any = self.ax_.xaxis.get_major_locator()
-        locator.set_params(integer=True)
-        self.ax_.legend(fontsize="small", loc="lower right", ncols=2 if kind == "trials" else 1)
+        locator.set_params(integer=True, min_n_ticks=1)
+        self.ax_.legend(fontsize="small", loc="lower right", ncols=3 if kind == "trials" else 1)
         return self
 
-    def _plot_predictions(self) -> None:
-        known = np.isfinite(self.predicted_mean) & np.isfinite(self.predicted_std)
+    def _plot_predictions(self, floor: float) -> None:
+        """Draw the predictions, cut off at `floor`, below which the legend is."""
+        mean, std = self.predicted_mean, self.predicted_std
+        known = np.isfinite(mean) & np.isfinite(std) & (mean + std > floor)
         if not known.any():
             return
-        self.band_ = self.ax_.errorbar(
-            np.flatnonzero(known) + 1,
-            self.predicted_mean[known],
-            self.predicted_std[known],
-            fmt="_",
+        trials = np.flatnonzero(known) + 1
+        mean, std = mean[known], std[known]
+        self.band_ = self.ax_.vlines(
+            trials,
+            np.maximum(mean - std, floor),
+            mean + std,
             color=BLUE,
             alpha=0.35,
             lw=4,
-            ms=9,
             label="predicted ± 1 std",
             zorder=1,
         )
+        shown = mean > floor
+        self.ax_.plot(trials[shown], mean[shown], "_", color=BLUE, alpha=0.35, ms=9, zorder=1)
 
     def _plot_trials(self, low: float, high: float) -> None:
         groups = np.array(origin_groups(self.origins), dtype=object)
@@ -232,7 +243,7 @@ class SearchHistoryDisplay:
                 zorder=3,
             )
             where = trials[rows & below]
-            y = np.full(len(where), low - 0.04 * (high - low))
+            y = np.full(len(where), low - BELOW * (high - low))
             self.ax_.scatter(where, y, s=30, marker="v", color=color, zorder=3)
         if below.any():
             self.ax_.scatter([], [], s=30, marker="v", color="black", label=f"below {low:.3g}")

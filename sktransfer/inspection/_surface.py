@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from sktransfer.inspection._axes_setup import BLUE, COLORMAP, ORANGE, import_pyplot, open_axes
-from sktransfer.inspection._parameter_axis import ParameterAxis, default_branch
+from sktransfer.inspection._parameter_axis import ParameterAxis, default_branch, short_names
 from sktransfer.inspection._score_model import ScoreModel
 from sktransfer.inspection._search_results import metric_label, read_results
 
@@ -169,8 +169,8 @@ class SurfaceDisplay:
         if len(self.names) == 1:
             self._plot_curve(self.ax_)
         else:
-            label = metric_label(self.metric)
-            self.surface_ = self._plot_surface(self.ax_, self.mean, f"Predicted: {label.lower()}")
+            label = f"Predicted: {metric_label(self.metric).lower()}".replace(" (", "\n(")
+            self.surface_ = self._plot_surface(self.ax_, self.mean, label)
             for other in self.axes_[1:]:
                 self._plot_surface(other, self.std, "Standard deviation of the prediction")
         return self
@@ -204,7 +204,8 @@ class SurfaceDisplay:
             zorder=4,
             label="best",
         )
-        ax.set(xlabel=self.names[0], ylabel=metric_label(self.metric), xlim=(-0.03, 1.03))
+        [name] = short_names(self.names)
+        ax.set(xlabel=name, ylabel=metric_label(self.metric), xlim=(-0.03, 1.03))
         _set_ticks(ax.xaxis, self.ticks[0])
         ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
 
@@ -218,7 +219,7 @@ class SurfaceDisplay:
         ax.scatter(x[failed], y[failed], s=26, color="black", marker="x")
         best = self.best
         ax.scatter(x[best], y[best], s=130, marker="*", color=ORANGE, edgecolors="black")
-        ax.set(xlabel=self.names[0], ylabel=self.names[1])
+        ax.set(**dict(zip(("xlabel", "ylabel"), short_names(self.names), strict=True)))
         _set_ticks(ax.xaxis, self.ticks[0])
         _set_ticks(ax.yaxis, self.ticks[1])
         if ax is self.ax_:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sktransfer.inspection._axes_setup import BLUE, ORANGE, open_axes, write_sentence
+from sktransfer.task import short_task_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MAX_REASONS = 3
 MAX_NAME_LENGTH = 32
+MAX_LINE_LENGTH = 56
 
 
 class TaskSimilarityDisplay:
@@ -136,13 +139,14 @@ class TaskSimilarityDisplay:
         self.ax_.invert_yaxis()
         shown = f"{n_shown} of {n} past tasks" if n_shown < n else "past tasks"
         label = f"Similarity of the {shown} that were used"
-        # Room for the text beside the longest bar.
+        # Room for the text beside the longest bar, where no similarity can be.
         self.ax_.set(xlim=(0, 1.4 * longest), xlabel="\n".join([label, *self._reasons()]))
+        self.ax_.set_xticks([tick for tick in self.ax_.get_xticks() if tick <= max(longest, 1.0)])
         return self
 
     def _describe(self, i: int) -> str:
         is_known = np.isfinite(self.similarity[i])
-        value = "< 0.001" if self.similarity[i] < 0.001 else f"{self.similarity[i]:.2g}"
+        value = "< 0.01" if self.similarity[i] < 0.01 else f"{self.similarity[i]:.2f}"
         words = [value if is_known else "similarity unknown"]
         if self.n_trials is not None:
             words.append(f"{self.n_trials[i]} trials")
@@ -153,7 +157,8 @@ class TaskSimilarityDisplay:
     def _reasons(self) -> list[str]:
         """Sentences on the tasks that were excluded."""
         reasons = list(self.excluded.items())
-        lines = [f"{count} excluded: {reason}" for reason, count in reasons[:MAX_REASONS]]
+        sentences = [f"{count} excluded: {reason}" for reason, count in reasons[:MAX_REASONS]]
+        lines = [line for each in sentences for line in wrap(each, MAX_LINE_LENGTH)]
         rest = sum(count for _, count in reasons[MAX_REASONS:])
         return lines + [f"{rest} excluded for other reasons"] * bool(rest)
 
@@ -172,9 +177,6 @@ def source_rows(search: Any) -> list[dict[str, Any]]:
 
 
 def task_name(row: Mapping[str, Any]) -> str:
-    """The name of a past task if it has one, or else the time and the beginning of its id."""
-    name = row.get("name")
-    if not name:
-        head, _, tail = str(row["id"]).rpartition("-")
-        name = f"{str(row['created'])[:10]} {tail[:6]}" if head and tail else str(row["id"])
+    """The name of a past task, or what tells it apart, at a length that fits beside a bar."""
+    name = short_task_name(str(row["id"]), row.get("name") or "")
     return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 1] + "…"

@@ -20,7 +20,7 @@ def test_trials_without_prediction_or_score_do_not_count(search):
     assert display.n_predicted == 1 and display.coverage == {1: 1.0, 2: 1.0}
     fitted = CalibrationDisplay.from_estimator(search)
     assert fitted.n_predicted == np.isfinite(search.cv_results_["predicted_mean"]).sum() > 0
-    assert f"{fitted.n_predicted} predictions" in fitted.ax_.get_title()
+    assert f"{fitted.n_predicted} predictions" in fitted.ax_.get_xlabel()
     assert fitted.ax_.get_xlim() == fitted.ax_.get_ylim()
     assert fitted.ax_.get_ylabel() == "Observed: mean test score"
 

@@ -47,6 +47,21 @@ def test_absent_parameters_are_gaps_and_kinds_share_an_axis():
     assert display.ticks[0][1] == ["1", "None"]
 
 
+def test_axis_has_the_values_of_all_branches():
+    space = [{"criterion": ["gini"]}, {"criterion": ["entropy"], "max_depth": [2, 3]}]
+    search = TransferSearchCV(
+        DecisionTreeClassifier(random_state=0), space, n_iter=3, archive=None
+    ).fit(X, y)
+    display = ParallelCoordinatesDisplay.from_estimator(search)
+    assert sorted(display.ticks[0][1]) == ["entropy", "gini"]
+    # The configuration without a depth passes by its axis.
+    [row] = np.flatnonzero(np.isnan(display.trials[:, 1]))
+    bridges = [line for line in display.ax_.lines if line.get_linestyle() == ":"]
+    [bridge] = bridges
+    assert bridge.get_xdata().tolist() == [0, 2]
+    assert bridge.get_color() == display.lines_[row].get_color()
+
+
 def test_failed_trials_are_dotted():
     ticks = [(np.array([0.0, 1.0]), ["a", "b"])]
     display = ParallelCoordinatesDisplay(["p"], [[0.1], [0.9]], [0.5, np.nan], ticks=ticks).plot()

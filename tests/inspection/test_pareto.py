@@ -42,3 +42,13 @@ def test_failed_trials_have_no_place(texts):
     assert ParetoDisplay([np.nan, 0.5], [1.0, 2.0]).front.tolist() == [1]
     with pytest.raises(ValueError, match="one length"):
         ParetoDisplay([0.5], [1.0, 2.0])
+
+
+def test_ends_of_the_front_are_named(texts):
+    params = [{"svc__C": 0.1}, {"svc__C": 1.0}, {"svc__C": 10.0}]
+    display = ParetoDisplay([0.8, 0.9, 0.85], [0.1, 2.0, 3.0], params=params).plot()
+    assert {"fastest: C = 0.1", "best: C = 1"} <= set(texts(display.figure_))
+    alone = ParetoDisplay([0.8], [0.1], params=params[:1]).plot()
+    assert "fastest and best: C = 0.1" in texts(alone.figure_)
+    low, high = alone.ax_.get_ylim()
+    assert low < 0.8 < high

@@ -76,10 +76,17 @@ def test_small_archive_has_a_page_without_a_map(tmp_path, n, words):
     assert "A map needs at least two." in page
 
 
+def test_names_of_searches_are_shown(archive):
+    archive.append(replace(make_task(99), name="churn <2026>"))
+    assert '<td class="name" data-sort="churn &lt;2026&gt;">churn &lt;2026&gt;</td>' in (
+        archive_report(archive)
+    )
+
+
 def test_everything_of_a_record_is_escaped(tmp_path):
     archive = Archive(tmp_path)
     for number in range(2):
-        archive.append(make_task(number, HOSTILE, HOSTILE, HOSTILE))
+        archive.append(replace(make_task(number, HOSTILE, HOSTILE, HOSTILE), name=HOSTILE))
     page = archive_report(archive, title=HOSTILE)
     assert "<script>window" not in page and "<img" not in page
     assert "&lt;script&gt;window.hacked" in page
@@ -131,7 +138,8 @@ class LargeArchive(Archive):
     def __iter__(self):
         for number in range(N_TASKS):
             odd = HOSTILE if number % 50 == 7 else None
-            yield make_task(number, odd or ["SVC", "Ridge", "Lasso"][number % 3], odd)
+            task = make_task(number, odd or ["SVC", "Ridge", "Lasso"][number % 3], odd)
+            yield replace(task, name=odd or "")
 
 
 @pytest.fixture(scope="module")
@@ -170,26 +178,26 @@ def test_large_page_opens_fast_and_without_network(opened):
 
 
 def test_table_is_sorted_by_a_click(opened):
-    header = opened.find_elements("css selector", "#tasks th button")[8]
+    header = opened.find_elements("css selector", "#tasks th button")[9]
     assert header.text == "best score"
     header.click()
-    scores = [float(text) for text in column(opened, 8)]
+    scores = [float(text) for text in column(opened, 9)]
     assert scores == sorted(scores) and len(set(scores)) > 400
     header.click()
-    scores = [float(text) for text in column(opened, 8)]
+    scores = [float(text) for text in column(opened, 9)]
     assert scores == sorted(scores, reverse=True)
-    opened.find_elements("css selector", "#tasks th button")[1].click()
-    names = [text.lower() for text in column(opened, 1)]
+    opened.find_elements("css selector", "#tasks th button")[2].click()
+    names = [text.lower() for text in column(opened, 2)]
     assert names == sorted(names)
 
 
 def test_table_is_filtered_by_words(opened):
     opened.find_element("id", "query").send_keys("ridge 2026-03")
-    shown = column(opened, 1)
+    shown = column(opened, 2)
     assert set(shown) == {"Ridge"} and 0 < len(shown) < 30
     assert opened.find_element("id", "shown").text == f"{len(shown)} of 500 searches"
     opened.find_element("id", "query").send_keys(" nothing-like-this")
-    assert column(opened, 1) == []
+    assert column(opened, 2) == []
 
 
 def test_link_leads_to_a_search_even_if_it_is_filtered_out(opened):

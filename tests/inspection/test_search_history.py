@@ -27,7 +27,7 @@ def test_trials_are_grouped_by_origin(search):
     origins = search.cv_results_["origin"]
     n_past = sum(origin.startswith("task") for origin in origins)
     assert 0 < n_past < len(origins)
-    assert set(display.points_) == {"past task", "model"}
+    assert {"past task", "model"} <= set(display.points_) <= {"past task", "model", "space-filling"}
     display.plot(limits=(-1, 2))  # nothing is below
     assert len(display.points_["past task"].get_offsets()) == n_past
 
@@ -50,7 +50,7 @@ def test_all_trials_may_have_failed():
 def test_predictions_are_shown_where_there_are_any(search, grid):
     band = SearchHistoryDisplay.from_estimator(search).band_
     known = np.isfinite(search.cv_results_["predicted_mean"])
-    assert len(band.lines[0].get_xdata()) == known.sum()
+    assert 0 < len(band.get_segments()) <= known.sum()
     assert SearchHistoryDisplay.from_estimator(grid).band_ is None
 
 
@@ -97,3 +97,20 @@ def test_invalid_input_raises(search):
         SearchHistoryDisplay.from_estimator(search, kind="all")
     with pytest.raises(ValueError, match="same length"):
         SearchHistoryDisplay([1.0, 2.0], origins=["model"])
+
+
+def test_nothing_is_drawn_where_the_legend_is():
+    scores, mean = [0.1, 0.9, 0.95, 1.0], [0.5, -3.0, 0.9, 0.9]
+    display = SearchHistoryDisplay(scores, predicted_mean=mean, predicted_std=[0.1, 0.1, 9.0, 0.1])
+    display.plot(limits=(0.8, 1.0))
+    lowest = min(segment[:, 1].min() for segment in display.band_.get_segments())
+    assert len(display.band_.get_segments()) == 2  # the others lie below the range
+    assert lowest == pytest.approx(0.78)
+    # The best so far begins at the mark of a trial below the range.
+    np.testing.assert_allclose(display.line_.get_ydata(), [0.792, 0.9, 0.95, 1.0])
+
+
+def test_single_trial_has_a_whole_number():
+    display = SearchHistoryDisplay([0.5]).plot()
+    low, high = display.ax_.get_xlim()
+    assert [tick for tick in display.ax_.get_xticks() if low <= tick <= high] == [1]

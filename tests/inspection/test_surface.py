@@ -82,7 +82,12 @@ def test_searches_without_a_model_get_a_gaussian_process(grid):
 def test_parameters_are_those_of_the_best_branch():
     space = [{"max_depth": [1]}, {"max_depth": [4, 5, 6], "max_leaf_nodes": randint(8, 30)}]
     search = TransferSearchCV(
-        DecisionTreeClassifier(random_state=0), space, n_iter=10, archive=None, random_state=0
+        DecisionTreeClassifier(random_state=0),
+        space,
+        n_iter=10,
+        archive=None,
+        initial=[{"max_depth": 1}],
+        random_state=0,
     ).fit(X, y)
     display = SurfaceDisplay.from_estimator(search, "max_leaf_nodes")
     n_in_branch = sum("max_leaf_nodes" in params for params in search.cv_results_["params"])

@@ -59,3 +59,12 @@ def test_names_are_short():
     assert task_name({**row, "name": "weekly"}) == "weekly"
     assert task_name({**row, "id": "first"}) == "first"
     assert len(task_name({**row, "name": "x" * 99})) == 32
+    assert task_name({**row, "id": "starter-SVC-iris-bare-b33d0618"}) == "starter: iris"
+
+
+def test_long_reasons_are_wrapped():
+    reasons = {"may be about these data, which have the same kind and sizes": 2}
+    display = TaskSimilarityDisplay(["a"], [0.5], excluded=reasons).plot()
+    _, *lines = display.ax_.get_xlabel().split("\n")
+    assert len(lines) == 2 and max(map(len, lines)) <= 56
+    assert max(display.ax_.get_xticks()) <= 1
