@@ -295,4 +295,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    from benchmarks import pool_searches  # worker processes look functions up in the module
+
+    pool_searches.main()

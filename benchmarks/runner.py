@@ -14,6 +14,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import textwrap
 import time
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -189,6 +190,23 @@ def format_page(lines: Iterable[str]) -> str:
             break_on_hyphens=False,
         )
     return "\n".join(wrapped).rstrip() + "\n"
+
+
+def write_section(page: Path, heading: str, lines: Iterable[str]) -> None:
+    """Write one section of a page, which other programs write as well.
+
+    >>> import tempfile
+    >>> page = Path(tempfile.mkdtemp()) / "page.md"
+    >>> for heading in ("# Page", "## One", "## Two", "## One"):
+    ...     write_section(page, heading, ["new" if page.exists() else "first"])
+    >>> page.read_text().split()
+    ['#', 'Page', 'first', '##', 'One', 'new', '##', 'Two', 'new']
+    """
+    text = page.read_text() if page.exists() else ""
+    sections = [part for part in re.split(r"(?m)^(?=#{1,2} )", text) if part.strip()]
+    found = {part.partition("\n")[0]: part for part in sections}
+    found[heading] = format_page([heading, "", *lines])
+    page.write_text("\n".join(part.rstrip() + "\n" for part in found.values()))
 
 
 def markdown_table(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:

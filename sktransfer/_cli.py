@@ -23,8 +23,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sktransfer import __version__
-from sktransfer.archive import Archive, ImportReport, is_remote, summarize_task
+from sktransfer.archive import Archive, ImportReport, is_remote
 from sktransfer.exceptions import ArchiveWarning
+from sktransfer.utils._progress_line import show_progress
 
 EXIT_SUCCESS, EXIT_PROBLEMS, EXIT_USAGE_ERROR = 0, 1, 2
 PRUNE_RULES = ("older_than", "keep_newest", "max_records", "origin")
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _make_parser().parse_args(arguments)
     try:
-        with warnings.catch_warnings():
+        # Progress is not part of the result, which another program may read.
+        with warnings.catch_warnings(), show_progress(sys.stderr):
             warnings.simplefilter("always")
             warnings.showwarning = _print_warning
             archive = Archive(options.archive)
@@ -65,11 +67,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lines = [json.dumps(_to_json(output.data), allow_nan=False)]
         _print_output("\n".join(map(_escape_unprintable, lines)))
     except (OSError, KeyError, ValueError, TypeError, ImportError) as error:
-        # str() of a KeyError is the repr of its argument.
-        text = error.args[0] if isinstance(error, KeyError) and error.args else error
-        print(f"error: {_escape_unprintable(str(text))}", file=sys.stderr)
+        print(f"error: {_escape_unprintable(_describe_error(error))}", file=sys.stderr)
         return EXIT_USAGE_ERROR
     return output.exit_code
+
+
+def _describe_error(error: Exception) -> str:
+    """The text of an error, without what helps only programmers.
+
+    >>> _describe_error(FileNotFoundError(2, "No such file", "a.csv"))
+    'No such file: a.csv'
+    """
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.strerror}: {error.filename}"
+    # str() of a KeyError is the repr of its argument.
+    return str(error.args[0] if isinstance(error, KeyError) and error.args else error)
 
 
 def _warn_if_missing(path: str) -> None:
@@ -192,7 +204,7 @@ def _add_report_options(report: argparse.ArgumentParser) -> None:
 def _ls(archive: Archive, options: argparse.Namespace) -> Output:
     rows = [
         row
-        for row in map(summarize_task, archive)
+        for row in archive.summaries()
         if (options.name or "").lower() in row["name"].lower()
         and (options.estimator or "").lower() in (row["estimator"] or "").lower()
     ]
@@ -338,10 +350,7 @@ def _train(archive: Archive, options: argparse.Namespace) -> Output:
         report_to_json,
     )
 
-    def show(line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-    reports = continue_training(archive, options.estimator, show)
+    reports = continue_training(archive, options.estimator)
     exit_code = EXIT_SUCCESS if reports else EXIT_PROBLEMS
     return Output(report_to_json(reports), format_report(reports), exit_code)
 

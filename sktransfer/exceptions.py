@@ -17,11 +17,20 @@ __all__ = [
     "SpaceWarning",
     "SurrogateWarning",
     "TransferWarning",
+    "WorkersLostError",
 ]
 
 
 class SktransferWarning(UserWarning):
-    """Base class of all warnings of this package."""
+    """Base class of all warnings of this package.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", SktransferWarning)
+    ...     warnings.warn("The archive cannot be read.", ArchiveWarning)
+    """
 
 
 class ArchiveWarning(SktransferWarning):
@@ -42,6 +51,10 @@ class TransferWarning(SktransferWarning):
 
 class SurrogateWarning(SktransferWarning):
     """A surrogate cannot be trained or used as intended. A simpler one takes its place."""
+
+
+class WorkersLostError(RuntimeError):
+    """The workers that a search runs on are gone, such as those of a cluster that was shut down."""
 
 
 class RecordError(ValueError):
@@ -98,5 +111,5 @@ class NewerFormatError(RecordError):
         self.found = found
         self.known = known
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[type, tuple[str, int, int]]:
         return type(self), (self.path, self.found, self.known)

@@ -9,6 +9,7 @@ can read a record.
 from __future__ import annotations
 
 import math
+import re
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -40,6 +41,25 @@ def new_task_id() -> tuple[str, str]:
     return f"{now:%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:16]}", now.isoformat(timespec="seconds")
 
 
+def short_task_name(id: str, name: str = "") -> str:
+    """The name of a task if it has one, or else as much of its id as tells tasks apart.
+
+    >>> short_task_name("20260102T030405000000-0123456789abcdef", "churn")
+    'churn'
+    >>> short_task_name("20260102T030405000000-0123456789abcdef")
+    '2026-01-02 012345'
+    >>> short_task_name("starter-SVC-iris-bare-b33d0618")
+    'starter: iris'
+    """
+    if name:
+        return name
+    if found := re.fullmatch(r"starter-\w+-(.+)-(?:bare|scaled)-[0-9a-f]+", id):
+        return f"starter: {found[1]}"
+    if found := re.fullmatch(r"(\d{4})(\d\d)(\d\d)T\d+-([0-9a-f]{6})[0-9a-f]+", id):
+        return f"{found[1]}-{found[2]}-{found[3]} {found[4]}"
+    return id
+
+
 @dataclass(frozen=True)
 class Trial:
     """One configuration and its score.
@@ -57,6 +77,9 @@ class Trial:
     status : {"ok", "failed"}
     metrics : dict
         Metric name -> mean score, for all recorded metrics except the one in `score`.
+    std_error : float
+        Standard error of the score because some folds were not evaluated (see `racing` of
+        `TransferSearchCV`); 0 if all were.
 
     Examples
     --------
@@ -70,6 +93,7 @@ class Trial:
     fit_time: float = math.nan
     status: str = "ok"
     metrics: dict[str, float] = field(default_factory=dict)
+    std_error: float = 0.0
 
     @classmethod
     def make(cls, params: Mapping[str, Any], score: float, **others: Any) -> Trial:

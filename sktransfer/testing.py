@@ -104,7 +104,7 @@ def check_archive(make_archive: Callable[[Path], Archive]) -> None:
 def score(theta: np.ndarray, shift: np.ndarray | float = 0.0) -> np.ndarray:
     """Score of configurations; 1 at the best setting; (..., 2) -> (...)."""
     difference = np.asarray(theta) - BEST_SETTING - shift
-    return 1 - 3 * (difference[..., 0] ** 2 + 0.5 * difference[..., 1] ** 2)
+    return np.asarray(1 - 3 * (difference[..., 0] ** 2 + 0.5 * difference[..., 1] ** 2))
 
 
 def make_profile(seed: int = 0, n_rows: int = 80) -> DatasetProfile:
@@ -163,7 +163,8 @@ def fit_quietly(surrogate: Surrogate, tasks: Sequence[EncodedTask]) -> Surrogate
     """A fitted clone, without the warning that there are no past tasks."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SktransferWarning)
-        return clone(surrogate).fit(tasks)
+        made: Surrogate = clone(surrogate)
+        return made.fit(tasks)
 
 
 # -- surrogates ------------------------------------------------------------------------------------
@@ -300,13 +301,15 @@ def _favorite(surrogate: Surrogate, tasks: Sequence[EncodedTask]) -> np.ndarray:
     fitted, target = fit_quietly(surrogate, tasks), make_target(2)
     first = fitted.hints(make_target()).first_settings
     if first is not None and len(first):  # a kernel has no direction, but first settings have
-        return first[0]
+        return np.asarray(first[0])
     theta = np.random.default_rng(1).random((200, 2))
     region = fitted.hints(target).region
     inside = theta if region is None else theta[region.contains(theta)]
     posterior = fitted.posterior(target)
+    if posterior is None and region is not None:  # a random search where past tasks were good
+        return np.asarray(inside.mean(axis=0))
     assert posterior is not None, "there is no posterior after two trials"
-    return inside[np.argmax(posterior.predict(inside)[0])]
+    return np.asarray(inside[np.argmax(posterior.predict(inside)[0])])
 
 
 TRANSFER_CHECKS: tuple[Callable[[Surrogate], None], ...] = (

@@ -28,7 +28,7 @@ ARRAYS = "numpy scipy"
 # folder or module: (what it may import of the package, other packages it may import)
 ARROWS = {
     "exceptions": ("", ""),
-    "utils": ("", "numpy scipy sklearn joblib threadpoolctl torch"),
+    "utils": ("", "numpy scipy sklearn joblib threadpoolctl torch rich tqdm"),
     "dataset": ("utils", "numpy scipy sklearn joblib"),
     "space": ("utils", ARRAYS),
     "task": ("space dataset utils", "numpy"),
@@ -39,7 +39,7 @@ ARROWS = {
     "optimizer": ("surrogates encoders pretrained task space dataset utils", ARRAYS),
     "model_selection": (
         "optimizer surrogates encoders pretrained archive task space dataset utils",
-        "numpy scipy sklearn joblib pandas optuna rich tqdm",
+        "numpy scipy sklearn joblib cloudpickle pandas optuna ray",
     ),
     "inspection": (
         "model_selection optimizer surrogates encoders archive task space dataset utils",
@@ -49,12 +49,12 @@ ARROWS = {
         "model_selection optimizer surrogates encoders archive task space dataset utils",
         "numpy scipy sklearn",
     ),
-    "_cli": ("inspection model_selection archive", ""),
+    "_cli": ("inspection model_selection archive utils", ""),
     "__init__": (EVERYTHING, ""),
     "__main__": ("_cli", ""),
 }
 # Never at module level, so that `import sktransfer` neither needs nor waits for them.
-LAZY = {"fsspec", "matplotlib", "optuna", "pandas", "pytest", "rich", "tqdm"}
+LAZY = {"fsspec", "matplotlib", "optuna", "pandas", "pytest", "ray", "rich", "tqdm"}
 PRIVATE_SKLEARN = "model_selection/_sklearn_compat.py"
 ALWAYS = {"__version__", "exceptions"}
 

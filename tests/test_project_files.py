@@ -108,4 +108,6 @@ def test_show_versions_prints_every_library(capsys):
 def test_links_between_pages_resolve(name):
     folder = (ROOT / name).parent
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(name))
-    assert [link for link in links if not (folder / link).exists()] == []
+    # Links to ../.. lead out of the checkout, to other pages of the repository on the web.
+    inside = [link for link in links if not link.startswith("../../actions/")]
+    assert [link for link in inside if not (folder / link).exists()] == []

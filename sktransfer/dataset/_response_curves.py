@@ -147,6 +147,23 @@ def relative_curves(curves: Mapping[str, float]) -> Curves:
     return {name: score - best[_learner_of(name)] for name, score in curves.items()}
 
 
+def relative_columns(names: Sequence[str], scores: np.ndarray) -> np.ndarray:
+    """`relative_curves` of many data sets, whose scores are rows; (m, len(names)) -> the same.
+
+    Examples
+    --------
+    >>> relative_columns(["knn_1", "knn_3", "leaf_1"], np.array([[0.5, 0.75, 0.25]]))
+    array([[-0.25,  0.  ,  0.  ]])
+    """
+    relative, learners = np.array(scores, dtype=float), list(map(_learner_of, names))
+    for learner in set(learners):
+        columns = [i for i, each in enumerate(learners) if each == learner]
+        own = relative[:, columns]
+        best = np.where(np.isnan(own), -np.inf, own).max(axis=1, keepdims=True)
+        relative[:, columns] = own - np.where(np.isfinite(best), best, np.nan)
+    return relative
+
+
 def _learner_of(name: str) -> tuple[str, str]:
     """The learner and the kind of score: ("knn", "loss") of "knn_5_loss"."""
     learner, *_, last = name.split("_")

@@ -31,6 +31,18 @@ class Encoder(BaseEstimator):
     ----------
     needs_trials : bool
         Whether a data set's vector is found from its trials, because its data are not used.
+
+    Examples
+    --------
+    >>> from sktransfer import profile
+    >>> class Rows(Encoder):
+    ...     def fit(self, profiles):
+    ...         return self
+    ...
+    ...     def transform(self, profiles):
+    ...         return np.array([[each.n_rows] for each in profiles])
+    >>> Rows().fit([]).transform([profile([[1.0], [2.0], [3.0]], [0, 1, 0])]).tolist()
+    [[3]]
     """
 
     needs_trials: ClassVar[bool] = False

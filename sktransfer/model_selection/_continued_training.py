@@ -9,7 +9,7 @@ The result is kept in the archive, where searches find it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from sktransfer.pretrained._model import KINDS, write_model
 from sktransfer.pretrained._training import TrainingOptions, TrainingSurface, train_model
 from sktransfer.space import is_scaled
 from sktransfer.task import Task
+from sktransfer.utils._progress_line import progress_line, track
 from sktransfer.utils._scores import clip_low_outliers, standardize
 
 FOLDER = "pretrained"
@@ -82,11 +83,7 @@ def model_folders(archive: Archive | None) -> tuple[Path, ...]:
     return (folder,) if folder.is_dir() else ()
 
 
-def continue_training(
-    archive: Archive,
-    estimator: str | None = None,
-    report: Callable[[str], None] = lambda line: None,
-) -> list[TrainingReport]:
+def continue_training(archive: Archive, estimator: str | None = None) -> list[TrainingReport]:
     """Train the pretrained models further with the searches of an archive.
 
     Parameters
@@ -94,15 +91,14 @@ def continue_training(
     archive : Archive
     estimator : str, optional
         Use the searches of this class only, by default those of all classes.
-    report : callable
-        Called with lines about the progress.
 
     Returns
     -------
     list of TrainingReport
         One for each kind of task that the archive has enough searches of.
     """
-    searches = [each for each in map(_read_search, archive) if each is not None]
+    records = track(archive, "Reading the archive")
+    searches = [each for each in map(_read_search, records) if each is not None]
     if estimator is not None:
         searches = [each for each in searches if each.owner == estimator]
     folder, made = Path(archive.model_cache.directory).parent / FOLDER, []
@@ -115,7 +111,7 @@ def continue_training(
         own = [each for each in own if each.owner in encoders]
         if not own:
             continue
-        arrays = _train(shipped, encoders, own, report)
+        arrays = _train(shipped, encoders, own)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{kind}.npz"
         write_model(path, arrays)
@@ -194,7 +190,6 @@ def _train(
     shipped: PretrainedModel,
     encoders: Mapping[str, ConfigurationEncoder],
     searches: Sequence[_Search],
-    report: Callable[[str], None],
 ) -> dict[str, np.ndarray]:
     """Arrays of the model, trained further."""
     numbers = np.array([shipped.read_numbers(each.profile) for each in searches])
@@ -208,10 +203,12 @@ def _train(
     members, starts = [], shipped.members()
     n_steps = -(-len(searches) // TrainingOptions.batch_size)
     n_epochs = max(MIN_EPOCHS, -(-MIN_STEPS // n_steps))
-    for number, start in enumerate(starts):
-        report(f"{shipped.kind}: training {number + 1} of {len(starts)}")
-        options = TrainingOptions(**sizes, **TRAINING, n_epochs=n_epochs, seed=number)
-        members.append(train_model(features, surfaces, options, start=start))
+    with progress_line(len(starts) * n_epochs, f"Training for {shipped.kind}") as advance:
+        for number, start in enumerate(starts):
+            options = TrainingOptions(**sizes, **TRAINING, n_epochs=n_epochs, seed=number)
+            members.append(
+                train_model(features, surfaces, options, start, lambda epoch, loss: advance())
+            )
     counts = {owner: sum(each.owner == owner for each in searches) for owner in encoders}
     return extend_arrays(shipped, encoders, members, {"continued_with": counts})
 

@@ -1,13 +1,15 @@
-"""Search spaces of estimators that the starter archive does not have.
+"""Search spaces that do not come from the starter archive, or not only.
 
 `WRITTEN` holds spaces that were written by hand. They leave the number of trees and boosting rounds
 to the estimator, and contain its default values. `recorded_space` takes a space from the user's own
-archive, and `example_space` makes an example for an error message.
+archive, `widen_space` adds good values of that archive to another space, and `example_space` makes
+an example for an error message.
 """
 
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -17,7 +19,9 @@ from scipy.stats import loguniform, randint, uniform
 from sktransfer.space import Estimator
 from sktransfer.space._axes import is_number
 from sktransfer.task import Task
+from sktransfer.utils._values import identity
 
+GOOD_SHARE = 0.1  # share of the trials on a data set that count as good
 _SGD = {
     "alpha": loguniform(1e-6, 1e-1),
     "penalty": ["l2", "l1", "elasticnet"],
@@ -91,6 +95,76 @@ def recorded_space(tasks: Iterable[Task], estimator: str) -> dict[str, Any]:
             }
             found = {name: entry for name, entry in entries.items() if entry is not None} or found
     return found
+
+
+def widen_space(space: Mapping[str, Any], tasks: Iterable[Task], estimator: str) -> dict[str, Any]:
+    """A space with room for the good values of the user's own searches.
+
+    Good are the values of the best tenth of the trials of a task. Ranges are widened to those
+    outside. A search in the resulting space has no trials outside of it, so the space stays the
+    same when the same script runs again.
+
+    Parameters
+    ----------
+    space : dict
+        Parameter -> list or distribution.
+    tasks : iterable of Task
+    estimator : str
+        Name of its class.
+    """
+    good: dict[str, list[Any]] = {name: [] for name in space}
+    for task in tasks:
+        if estimator in task.space["predictors"]:
+            successful = [trial for trial in task.trials if math.isfinite(trial.score)]
+            best = sorted(successful, key=lambda trial: -trial.score)
+            for trial in best[: math.ceil(GOOD_SHARE * len(best))]:
+                for name, value in _own_values(task, trial.params, estimator).items():
+                    good.get(name, []).append(value)
+    return {name: _add_values(entry, good[name]) for name, entry in space.items()}
+
+
+def _own_values(task: Task, params: Mapping[str, Any], estimator: str) -> dict[str, Any]:
+    """The values of an estimator's parameters in a trial."""
+    canonical = task.space["canonical"]
+    names = {name: canonical.get(name, "").partition(".") for name in params}
+    return {
+        parts[2]: params[name]
+        for name, parts in names.items()
+        if parts[0] == estimator and "@" not in parts[2]
+    }
+
+
+def _add_values(entry: Any, values: list[Any]) -> Any:
+    """A list or range that contains further values, if it is of a kind that can be widened."""
+    if isinstance(entry, list):
+        known = set(map(identity, entry))
+        new = {identity(v): v for v in values if isinstance(v, str | int | float)}
+        added = [*entry, *(value for key, value in new.items() if key not in known)]
+        return sorted(added) if all(map(is_number, added)) else added
+    numbers = [float(value) for value in values if is_number(value)]
+    low, high = map(float, entry.support())
+    outside = [value for value in numbers if not low <= value <= high]
+    if not outside or entry.dist.name not in ("loguniform", "uniform", "randint"):
+        return entry
+    low = low if min(outside) >= low else round_outward(min(outside), up=False)
+    high = high if max(outside) <= high else round_outward(max(outside), up=True)
+    if entry.dist.name == "randint":
+        return randint(math.floor(low), math.ceil(high) + 1)
+    is_log = entry.dist.name == "loguniform" and low > 0
+    return loguniform(low, high) if is_log else uniform(low, high - low)
+
+
+def round_outward(value: float, up: bool) -> float:
+    """A value with two digits that is not inside, seen from a range that it bounds.
+
+    >>> round_outward(1234.5, True), round_outward(0.01239, False), round_outward(0.5, True)
+    (1300.0, 0.012, 0.5)
+    """
+    rounded = float(f"{value:.1e}")
+    if (rounded >= value) if up else (rounded <= value):
+        return rounded
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    return float(f"{rounded + (step if up else -step):.1e}")
 
 
 def _make_entry(described: Mapping[str, Any]) -> Any:

@@ -7,6 +7,9 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+from sktransfer.space import Space
+from sktransfer.space._membership import find_edges
+
 N_NAMED = 3  # past tasks and candidates that are named one by one
 
 
@@ -51,7 +54,7 @@ def _describe_past(used: Sequence, excluded: Sequence[Mapping], n_other_tasks: i
 
 
 def _describe_similar(used: Sequence[Mapping[str, Any]]) -> str:
-    compared = [row for row in used if row["similarity"] is not None]
+    compared = [row for row in used if row["similarity"]]
     if not compared:
         return "Most similar: none."
     named = (
@@ -72,7 +75,8 @@ def _describe_all(origins: Sequence[str]) -> str:
         "settings of past tasks" if origin.startswith("task ") else origin for origin in origins
     )
     listed = ", ".join(f"{n} {kind}" for kind, n in kinds.items())
-    return f"All {len(origins)} candidates: {listed}."
+    count = f"All {len(origins)} candidates" if len(origins) > 1 else "The only candidate"
+    return f"{count}: {listed}."
 
 
 def _describe_best(origins: Sequence[str], results: Mapping, best_index: int | None) -> str:
@@ -81,3 +85,12 @@ def _describe_best(origins: Sequence[str], results: Mapping, best_index: int | N
     place = f"Best: candidate {best_index + 1}, {origins[best_index]}"
     mean, std = results["predicted_mean"][best_index], results["predicted_std"][best_index]
     return f"{place}." if mean != mean else f"{place}, predicted {mean:.4g} ± {std:.2g}."
+
+
+def print_edges(space: Space, best_params: dict[str, Any]) -> None:
+    """Print whether the best setting is at an edge of the space."""
+    if edges := find_edges(space, best_params):
+        print(
+            f"The best setting is at an edge of the space: {'; '.join(edges)}. To look beyond, "
+            "widen the range and run again with resume=True. Known trials are not repeated."
+        )

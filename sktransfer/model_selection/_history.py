@@ -17,6 +17,7 @@ from sktransfer.archive import Archive, ArchiveKey, OutOfReachError, Selection
 from sktransfer.archive._key import without_hashes
 from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.exceptions import ArchiveWarning, ResumeWarning, TransferWarning
+from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.model_selection._plan import SearchPlan, default_batch_size
 from sktransfer.model_selection._results import PlainRows
 from sktransfer.model_selection._resume_key import (
@@ -32,6 +33,7 @@ from sktransfer.model_selection._reuse import (
     is_reusable,
     stored_folds,
 )
+from sktransfer.model_selection._similar_data import limit_past_tasks
 from sktransfer.model_selection._sklearn_compat import Folds, enclosing_data
 from sktransfer.model_selection._surrogate_cache import has_cached
 from sktransfer.task import Task, new_task_id
@@ -92,7 +94,7 @@ def find_history(
     task_id, created = new_task_id()
     data = _profile_data(X, y)
     selection = _select_past_tasks(plan, data)
-    batch_size = plan.batch_size or default_batch_size(plan.n_workers, plan.n_splits)
+    batch_size = plan.fixed_batch_size or default_batch_size(plan.n_workers, plan.n_splits)
     if plan.archive is None:
         return History(task_id, created, data, selection, plan.seed, batch_size)
     key, data = _seal(plan.archive, data)
@@ -107,7 +109,7 @@ def find_history(
         data,
         found.selection,
         plan.seed if seed is None else seed,
-        plan.batch_size or _stored_integer(facts, "batch_size", 1) or batch_size,
+        plan.fixed_batch_size or _stored_integer(facts, "batch_size", 1) or batch_size,
         digests,
         found.earlier,
         _known_rows(found.earlier, found.reused),
@@ -132,7 +134,8 @@ def _select_past_tasks(plan: SearchPlan, data: DatasetProfile) -> Selection:
     if archive is None or model is None or not model.uses_past_tasks:
         return Selection((), ())
     try:
-        found = archive.select(plan.space, data)
+        limit = limit_past_tasks(model, data, model_folders(archive))
+        found = archive.select(plan.space, data, limit=limit)
         is_cached = has_cached(archive, model, plan.space, found.used, plan.metrics)
         return found if is_cached else found.loaded()
     except Exception as error:
@@ -215,14 +218,11 @@ _Compared = list[tuple[frozenset[str], Task]]
 
 
 def _compare_searches(archive: Archive, digests: dict[str, str | None]) -> _Compared:
-    """Every search in the archive, and what it differs in."""
-    tasks = {task.id: task for task in archive.journals.tasks()}
-    tasks |= {task.id: task for task in archive}
+    """The searches in the archive that have much in common, and what they differ in."""
     resumable = [
         task
-        for task in tasks.values()
-        # The scores of another person's record are not this user's results.
-        if isinstance((task.resume or {}).get("problem"), dict) and not task.origin
+        for task in archive.find_searches(digests)
+        if isinstance((task.resume or {}).get("problem"), dict)
     ]
     return [(differing_keys(digests, task), task) for task in resumable]
 

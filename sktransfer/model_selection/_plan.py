@@ -49,8 +49,10 @@ class SearchPlan:
     n_iter : int
         Configurations to evaluate.
     n_splits, n_workers : int
-    batch_size : int or None
+    batch_size : int, "async" or None
         As the user passed it.
+    is_async : bool
+        Whether a candidate is proposed as soon as a worker is free.
     stopping : StoppingRule
         When no further batch is started.
     fit_timeout : float or None
@@ -63,7 +65,7 @@ class SearchPlan:
     metrics : tuple of str
         Names of the metric that is optimized, as archives may know it.
     scoring, refit, error_score : as in GridSearchCV
-    return_train_score, resume, verbose : bool
+    return_train_score, resume, racing, verbose : bool
     seed : int or None
         Seed of the proposals; None for a grid.
     fixed_seed : int or None
@@ -79,7 +81,8 @@ class SearchPlan:
     n_iter: int
     n_splits: int
     n_workers: int
-    batch_size: int | None
+    batch_size: int | str | None
+    is_async: bool
     stopping: StoppingRule
     fit_timeout: float | None
     archive: Archive | None
@@ -91,20 +94,23 @@ class SearchPlan:
     error_score: float | str
     return_train_score: bool
     resume: bool
+    racing: bool
     verbose: bool
     seed: int | None
     fixed_seed: int | None
     name: str = ""
 
     @classmethod
-    def from_search(cls, search: BaseSearchCV, n_splits: int) -> SearchPlan:
-        """Read and validate the parameters of a `TransferSearchCV`."""
+    def from_search(
+        cls, search: BaseSearchCV, n_splits: int, can_be_async: bool = False
+    ) -> SearchPlan:
+        """Read and validate the parameters of a `TransferSearchCV`.
+
+        `can_be_async` says whether the workers hand back results as they come.
+        """
         archive = open_archive(search.archive)
         space = parse_space(search.space, search.estimator, archive)
-        if search.resume and search.archive is None:
-            raise ValueError("resume=True needs an archive to resume from, but archive=None.")
-        if search.fit_timeout is not None and not can_limit_fits():
-            raise ValueError("fit_timeout needs signal.setitimer, which this platform lacks.")
+        _check_possible(search)
         check_surrogate(search.surrogate)
         initial = parse_initial(search.initial, space, search.estimator)
         if len(initial) > search.n_iter:
@@ -126,6 +132,7 @@ class SearchPlan:
             n_splits=n_splits,
             n_workers=effective_n_jobs(search.n_jobs),
             batch_size=search.batch_size,
+            is_async=can_be_async and model is not None and wants_async(search),
             stopping=StoppingRule(
                 math.inf if search.timeout is None else time.monotonic() + search.timeout,
                 search.patience,
@@ -141,6 +148,7 @@ class SearchPlan:
             error_score=search.error_score,
             return_train_score=search.return_train_score,
             resume=search.resume,
+            racing=search.racing,
             verbose=search.verbose > 0,
             seed=seed,
             fixed_seed=_fixed_seed(search.random_state, seed),
@@ -148,8 +156,32 @@ class SearchPlan:
         )
 
     @property
+    def fixed_batch_size(self) -> int | None:
+        """Candidates proposed at a time, unless the number of workers decides."""
+        if self.is_async:
+            return 1
+        return self.batch_size if isinstance(self.batch_size, int) else None
+
+    @property
     def uses_past_tasks(self) -> bool:
         return self.model is not None and self.model.uses_past_tasks
+
+
+def _check_possible(search: BaseSearchCV) -> None:
+    """Raise a ValueError for parameters that do not go together or with this platform."""
+    if search.resume and search.archive is None:
+        raise ValueError("resume=True needs an archive to resume from, but archive=None.")
+    if search.fit_timeout is not None and not can_limit_fits():
+        raise ValueError("fit_timeout needs signal.setitimer, which this platform lacks.")
+
+
+def wants_async(search: BaseSearchCV) -> bool:
+    """Whether candidates are proposed as soon as a worker is free.
+
+    Then the order in which evaluations end has an influence, which a fixed seed rules out.
+    """
+    is_open = search.batch_size is None and search.random_state is None
+    return effective_n_jobs(search.n_jobs) > 1 and (is_open or search.batch_size == "async")
 
 
 def _whole_grid(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +16,12 @@ from sktransfer.exceptions import SurrogateWarning, TransferWarning
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._results import Candidate, Influence, proposal_columns
+from sktransfer.model_selection._reuse import find_reused
 from sktransfer.model_selection._stopping import StoppingRule
 from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Proposal, TransferOptimizer
 from sktransfer.surrogates import Surrogate, make_surrogate
+from sktransfer.utils._progress_line import show_progress
 from sktransfer.utils._user_warnings import warn_user
 from sktransfer.utils._values import params_identity
 
@@ -111,6 +114,11 @@ class Proposer:
         """The embedding of the data that the surrogate predicts from; None if there is none."""
         return None
 
+    def move_up(self, proposal: Proposal, number: int) -> None:
+        """Note that a proposal was evaluated as the `number`-th, before others that came first."""
+        self.proposals.remove(proposal)
+        self.proposals.insert(number, proposal)
+
     def tell(self, candidates: Sequence[Candidate]) -> None:
         """Report the evaluated candidates of the last batch."""
         self._scores += [candidate.trial.score for candidate in candidates]
@@ -134,13 +142,15 @@ class GridProposer(Proposer):
 
     def __init__(self, plan: SearchPlan, history: History):
         assert plan.grid is not None
-        batch_size = len(plan.grid) if plan.stopping.is_never else history.batch_size
+        # With racing, each batch is compared with the best candidate of those before it.
+        self._is_one_batch = plan.stopping.is_never and not plan.racing
+        batch_size = len(plan.grid) if self._is_one_batch else history.batch_size
         super().__init__(plan.n_iter, batch_size, plan.stopping, history.selection)
         self._grid, self._n_initial = plan.grid, len(plan.initial)
 
     @property
     def is_one_batch(self) -> bool:
-        return self._stopping.is_never
+        return self._is_one_batch
 
     def _propose(self, n: int) -> list[Proposal]:
         start = len(self.proposals)
@@ -172,6 +182,9 @@ class ModelProposer(Proposer):
             metric=plan.metrics,
             random_state=history.seed,
         )
+        self._optimizer.avoids_pending = True
+        overlap = history.selection.overlap
+        self._optimizer.contained = frozenset(id for id in overlap if overlap[id] == "contained")
 
     @property
     def surrogate(self) -> Surrogate:  # type: ignore[override]
@@ -207,21 +220,26 @@ class ModelProposer(Proposer):
             return self._optimizer.propose(n)
 
     def _fit_surrogate(self) -> None:
-        fit_or_load(self._optimizer, self._archive)
+        with show_progress(sys.stdout if self._is_verbose else None):
+            fit_or_load(self._optimizer, self._archive)
         if self._is_verbose and self.surrogate.uses_past_tasks:
             print(format_transfer_summary(self._optimizer, self._selection))
 
     def tell(self, candidates: Sequence[Candidate]) -> None:
-        n_before = len(self._scores)
         super().tell(candidates)
-        for number, candidate in enumerate(candidates, n_before):
+        initial = {params_identity(proposal.params) for proposal in self._initial}
+        for candidate in candidates:
             trial = candidate.trial
             metrics = trial.metrics | {candidate.metric: trial.score}
-            is_initial = number < len(self._initial)
+            is_initial = params_identity(candidate.params) in initial
             # A setting of the user may have no place in the space: gamma="scale" on a range.
             with contextlib.suppress(ValueError) if is_initial else contextlib.nullcontext():
                 self._optimizer.tell(
-                    candidate.params, trial.score, cost=trial.fit_time, metrics=metrics
+                    candidate.params,
+                    trial.score,
+                    cost=trial.fit_time,
+                    metrics=metrics,
+                    std_error=trial.std_error,
                 )
 
     def influence(self) -> Influence:
@@ -239,8 +257,15 @@ class ModelProposer(Proposer):
 
 
 def _initial_proposals(plan: SearchPlan, history: History) -> list[Proposal]:
-    """Trials that are known from a search in another space, then the user's configurations."""
+    """Trials that are known from a search in another space, then the user's configurations.
+
+    What a search that depended on the speed of its workers evaluated cannot be proposed again, so
+    its trials come first, too.
+    """
     reused = [Proposal(each.params, each.origin) for each in history.reused]
+    if plan.is_async and history.resumed is not None:
+        earlier = find_reused([history.resumed], plan.space)[: plan.n_iter]
+        reused += [Proposal(each.params, each.origin) for each in earlier]
     known = {params_identity(proposal.params) for proposal in reused}
     own = [Proposal(params, "initial") for params in plan.initial]
     return reused + [each for each in own if params_identity(each.params) not in known]
@@ -287,4 +312,5 @@ def _format_used_tasks(optimizer: TransferOptimizer, has_excluded: bool) -> str:
         return f"None of {len(tasks)} past searches is used ({reason}). {start}"
     besides = " and the pretrained model" if optimizer.is_pretrained else ""
     most = tasks[used[0]].label
-    return f"Learning from {len(used)} past searches{besides}, most from {most}."
+    count = f"{len(used)} of {len(tasks)}" if len(used) < len(tasks) else f"{len(tasks)}"
+    return f"Learning from {count} past searches{besides}, most from {most}."

@@ -67,6 +67,13 @@ class Recorder:
         except Exception as error:
             self._disable_journal(error)
 
+    def replace(self, number: int, candidate: Candidate) -> None:
+        """Record a candidate anew, after the rest of its folds. The journal keeps the first."""
+        self.trials[number] = candidate.trial
+        if number < len(self._plain_rows):
+            self._plain_rows[number] = rows_to_plain(candidate.rows)
+        self._n_new += 1
+
     def sync(self, after: float = 0.0) -> None:
         """Write the journal to disk, unless it was written less than `after` seconds ago."""
         now = time.monotonic()

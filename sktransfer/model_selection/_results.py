@@ -2,7 +2,7 @@
 `cv_results_`.
 
 A row is what scikit-learn's ``_fit_and_score`` returns of one fit. A candidate has one row for each
-fold.
+fold. With racing, the rows of folds that were not evaluated hold what is expected of them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
 from sktransfer.archive import Selection
 from sktransfer.optimizer import Proposal
@@ -21,7 +22,11 @@ from sktransfer.utils._metric_names import Scoring, recorded_metrics, recorded_n
 from sktransfer.utils._values import to_python
 
 Rows = list[dict[str, Any]]
-PlainRows = list[list]
+PlainRows = list[list | None]
+
+
+class ExpectedRow(dict[str, Any]):
+    """The row of a fold that was not evaluated: expected scores, average times."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +59,24 @@ class Candidate:
         scoring: Scoring,
         refit: object,
         metric: str | None = None,
+        std_error: float = 0.0,
     ) -> Candidate:
         """Compute the trial of a candidate: the numbers of `cv_results_`, to the last bit.
 
         `metric` is the name of the metric in earlier candidates. Where the scorer is a function
-        that returns a dict, a candidate whose every fit failed does not tell it.
+        that returns a dict, a candidate whose every fit failed does not tell it. `std_error` is
+        that of the score because of folds that were not evaluated.
         """
         scores = fold_scores(rows)
         if not scores:
             raise ValueError(
                 "The scorer returned an empty dict. It must return at least one score."
             )
-        tuned = refit if isinstance(refit, str) and refit in scores else next(iter(scores))
+        tuned = tuned_key(scores, refit)
         moments = {name: _mean_std(values) for name, values in scores.items()}
         score, std = moments.pop(tuned)
+        if len(evaluated := evaluated_folds(rows)) < len(rows):
+            std = std_of_some([scores[tuned][fold] for fold in evaluated])
         # A numeric error_score would hide that a fit failed.
         if any(row["fit_error"] is not None for row in rows) or not math.isfinite(score):
             score = math.nan
@@ -76,12 +85,37 @@ class Candidate:
             params,
             score,
             std=std,
+            std_error=std_error if math.isfinite(score) else 0.0,
             fit_time=_mean_std([row["fit_time"] for row in rows])[0],
             metrics=recorded_metrics(by_key, tuned, scoring),
         )
         if tuned != "score" or metric is None:
             metric = recorded_name(str(tuned), scoring)
         return cls(params, rows, trial, metric, is_new)
+
+    @property
+    def n_folds(self) -> int:
+        """Number of folds that were evaluated."""
+        return len(evaluated_folds(self.rows))
+
+
+def tuned_key(scores: dict[str, Any], refit: object) -> str:
+    """Key of the metric that is optimized: that of `refit`, otherwise the first."""
+    return refit if isinstance(refit, str) and refit in scores else next(iter(scores))
+
+
+def evaluated_folds(rows: Rows) -> list[int]:
+    """Numbers of the folds that were evaluated."""
+    return [fold for fold, row in enumerate(rows) if not isinstance(row, ExpectedRow)]
+
+
+def std_of_some(values: Sequence[float]) -> float:
+    """Standard deviation over the folds that were evaluated; NaN if there is only one.
+
+    >>> std_of_some([0.8, 0.9]), std_of_some([0.8])
+    (0.04999999999999999, nan)
+    """
+    return float(np.std(values)) if len(values) > 1 else math.nan
 
 
 def fold_scores(rows: Rows) -> dict[str, list[float]]:
@@ -106,9 +140,14 @@ def _mean_std(values: Sequence[float]) -> tuple[float, float]:
 
 
 def rows_to_plain(rows: Rows) -> PlainRows:
-    """Rows for the archive. Only the class of an error is kept: its message may quote the data."""
+    """Rows for the archive, None for a fold that was not evaluated.
+
+    Only the class of an error is kept: its message may quote the data.
+    """
     return [
-        [
+        None
+        if isinstance(row, ExpectedRow)
+        else [
             float(row["fit_time"]),
             float(row["score_time"]),
             int(row["n_test_samples"]),
@@ -120,12 +159,21 @@ def rows_to_plain(rows: Rows) -> PlainRows:
     ]
 
 
-def rows_from_plain(plain: object, n_splits: int, has_train_scores: bool) -> Rows | None:
-    """Rows from the archive; None if they do not have this form or this number of folds."""
+def rows_from_plain(
+    plain: object, n_splits: int, has_train_scores: bool, is_raced: bool = False
+) -> dict[int, dict[str, Any]] | None:
+    """Rows from the archive by fold; None if they do not have this form or this number of folds.
+
+    With racing, some folds may be missing.
+    """
     if not isinstance(plain, list) or len(plain) != n_splits:
         return None
-    rows = [_row_from_plain(each, has_train_scores) for each in plain]
-    return None if None in rows else [row for row in rows if row is not None]
+    evaluated = {fold: each for fold, each in enumerate(plain) if each is not None}
+    if not evaluated or (len(evaluated) < n_splits and not is_raced):
+        return None
+    rows = {fold: _row_from_plain(each, has_train_scores) for fold, each in evaluated.items()}
+    found = {fold: row for fold, row in rows.items() if row is not None}
+    return found if len(found) == len(rows) else None
 
 
 def _row_from_plain(plain: object, has_train_scores: bool) -> dict[str, Any] | None:
@@ -175,6 +223,44 @@ def proposal_columns(batch: Sequence[Proposal]) -> dict[str, list]:
         "predicted_mean": [proposal.mean for proposal in batch],
         "predicted_std": [proposal.std for proposal in batch],
     }
+
+
+def mark_missing_folds(results: dict[str, Any], rows: Rows, n_splits: int) -> None:
+    """Change `cv_results_`, made of all rows, where folds were not evaluated.
+
+    Means stay: they are those of evaluated and expected scores. The scores of the folds become NaN,
+    standard deviations are over the evaluated folds, and ranks put stopped candidates behind.
+    """
+    is_missing = np.array([isinstance(row, ExpectedRow) for row in rows]).reshape(-1, n_splits)
+    results["n_folds_evaluated"] = n_splits - is_missing.sum(axis=1)
+    is_stopped = np.asarray(is_missing.any(axis=1))
+    for key in [key for key in results if key.startswith("mean_")]:
+        name = key.removeprefix("mean_")
+        if f"split0_{name}" in results:
+            splits = [results[f"split{fold}_{name}"] for fold in range(n_splits)]
+            values = np.array(splits).T
+            for fold, column in enumerate(splits):
+                column[is_missing[:, fold]] = np.nan
+        else:  # times
+            values = np.array([row[name] for row in rows]).reshape(-1, n_splits)
+        for number in np.flatnonzero(is_stopped):
+            results[f"std_{name}"][number] = std_of_some(values[number, ~is_missing[number]])
+        if f"rank_{name}" in results:
+            results[f"rank_{name}"] = _rank_behind(results[key], is_stopped)
+
+
+def _rank_behind(means: np.ndarray, is_stopped: np.ndarray) -> np.ndarray:
+    """Ranks: candidates with all folds, stopped ones, failures; (n,), (n,) -> (n,).
+
+    >>> _rank_behind(np.array([0.7, 0.8, np.nan, 0.9]), np.array([False, True, True, False]))
+    array([2, 3, 4, 1], dtype=int32)
+    """
+    ranks, n_before = np.empty(len(means), dtype=np.int32), 0
+    is_ok = np.isfinite(means)
+    for group in (is_ok & ~is_stopped, is_ok & is_stopped, ~is_ok):
+        ranks[group] = n_before + rankdata(-np.where(is_ok, means, 0)[group], method="min")
+        n_before += int(group.sum())
+    return ranks
 
 
 def format_interruption(n_done: int, n_iter: int, is_recorded: bool) -> str:

@@ -69,6 +69,7 @@ def search_digests(
         "the surrogate": plan.surrogate,
         "the overlap that is allowed": archive.overlap,
         "batch_size": plan.batch_size,
+        "racing": plan.racing,
         # With random_state=None, the seed of the earlier run is as good as any.
         "random_state": None if plan.fixed_seed is None else int(plan.fixed_seed),
         "the version of scikit-learn": versions.get("scikit-learn"),

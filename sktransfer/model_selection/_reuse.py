@@ -24,6 +24,7 @@ SEARCH_KEYS = frozenset(
         "the surrogate",
         "the overlap that is allowed",
         "batch_size",
+        "racing",
         "random_state",
     }
 )

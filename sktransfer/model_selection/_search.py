@@ -7,23 +7,30 @@ is the strategy in its ``_run_search``, and adds what happens before and after i
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from sktransfer.archive import Archive, connect_once
 from sktransfer.dataset import MatrixLike, TargetLike
+from sktransfer.exceptions import WorkersLostError
 from sktransfer.model_selection._evaluator import Evaluator
-from sktransfer.model_selection._explain import explain_search
-from sktransfer.model_selection._history import find_history, format_resumption
+from sktransfer.model_selection._explain import explain_search, print_edges
+from sktransfer.model_selection._history import find_history
 from sktransfer.model_selection._initial import Initial
+from sktransfer.model_selection._loops import (
+    announce_history,
+    announce_stop,
+    can_be_async,
+    run_search,
+)
 from sktransfer.model_selection._mlflow import log_search, pause_autologging
+from sktransfer.model_selection._other_names import explain_other_names
 from sktransfer.model_selection._plan import DEFAULT_N_ITER, SearchPlan, open_archive
 from sktransfer.model_selection._progress import Progress
 from sktransfer.model_selection._proposers import make_proposer
@@ -32,10 +39,10 @@ from sktransfer.model_selection._results import (
     Rows,
     count_other_tasks,
     format_interruption,
+    mark_missing_folds,
     proposal_columns,
     source_task_rows,
 )
-from sktransfer.model_selection._reuse import format_reuse
 from sktransfer.model_selection._search_html import search_html
 from sktransfer.model_selection._session import Session
 from sktransfer.model_selection._sklearn_compat import (
@@ -44,16 +51,17 @@ from sktransfer.model_selection._sklearn_compat import (
     Interval,
     SearchLevels,
     StrOptions,
+    capture_fits,
     checked_cv,
     fit_context,
+    get_parallel,
     split_arguments,
     without_batch_messages,
 )
 from sktransfer.model_selection._suggest import suggest_for
 from sktransfer.model_selection._tables import results_to_frame, results_to_study
-from sktransfer.optimizer import Suggestion
+from sktransfer.optimizer import Proposal, Suggestion
 from sktransfer.space import Estimator, Space, SpaceLike
-from sktransfer.space._membership import find_edges
 from sktransfer.surrogates import Surrogate
 from sktransfer.utils._metric_names import Scoring, tuned_metric
 
@@ -61,25 +69,7 @@ if TYPE_CHECKING:
     import optuna
     import pandas
 
-P = ParamSpec("P")
 RESULTS = ("cv_results_", "best_index_", "best_score_", "best_params_")
-OTHER_NAMES_OF_SPACE = ("param_grid", "param_distributions", "search_spaces")
-
-
-def _explain_other_names(init: Callable[P, None]) -> Callable[P, None]:
-    """Say that the space is called `space` to those who come from another search."""
-
-    @functools.wraps(init)  # scikit-learn reads the parameters from the signature
-    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
-        for name in OTHER_NAMES_OF_SPACE:
-            if name in kwargs:
-                raise TypeError(
-                    f"TransferSearchCV has no parameter {name!r}. Pass it as 'space', which takes "
-                    "the same dicts: TransferSearchCV(estimator, space=...)."
-                )
-        init(*args, **kwargs)
-
-    return checked
 
 
 class TransferSearchCV(BaseSearchCV):
@@ -118,9 +108,13 @@ class TransferSearchCV(BaseSearchCV):
         The model that proposes configurations: "auto" (pretrained predictions, past searches and
         a Gaussian process), "dist-gp", "copula-gp", "gp", "random", ..., or an instance. See
         docs/surrogates.md.
-    batch_size : int or None, default=None
-        Configurations proposed at a time. None is the smallest number that keeps `n_jobs` workers
-        busy. The proposals depend on it, so set it if results must not depend on `n_jobs`.
+    batch_size : int, "async" or None, default=None
+        Configurations proposed at a time. With "async", one is proposed as soon as a worker is
+        free, given all results so far, so that a slow evaluation does not hold up the others. Then
+        the proposals depend on which evaluation ends first. None is "async" with several workers,
+        if ``random_state=None``. Otherwise it is the smallest number that keeps `n_jobs` workers
+        busy. The proposals depend on it, so set it if results must not depend on `n_jobs`. See
+        docs/parallel.md.
     timeout : float or None, default=None
         Seconds after which no further batch is started.
     fit_timeout : float or None, default=None
@@ -138,6 +132,12 @@ class TransferSearchCV(BaseSearchCV):
         it, the earlier trials in the new space count as observed and `n_iter` further ones are
         evaluated. If there is only a similar search, a `ResumeWarning` says what differs, and the
         search starts from the beginning.
+    racing : bool, default=False
+        Whether to stop a candidate after its first folds when it is unlikely to become the best,
+        judged by its differences to the best candidate so far on the same folds. A third to a half
+        of the fits are saved. The best candidate always has all folds. With several metrics, the
+        one that is optimized decides. If `refit` is a callable, the candidate that it chooses is
+        given all folds, and it is asked again. See docs/racing.md.
     initial : "defaults", dict, list of them or None, default=None
         Configurations to evaluate first. "defaults" is the estimator as it is. A dict may leave
         parameters out, which then have the estimator's own values. Values may lie outside of the
@@ -155,7 +155,9 @@ class TransferSearchCV(BaseSearchCV):
         As in GridSearchCV. For each candidate it also has ``origin`` (where it came from:
         "initial", "grid", "space-filling", "random", "model", or "task" and the id of a past
         task), ``predicted_mean`` and ``predicted_std`` (what the model predicted before the
-        evaluation; NaN without a model).
+        evaluation; NaN without a model). With `racing`, it has ``n_folds_evaluated``. The scores
+        of folds that were not evaluated are NaN, ``mean_test_score`` is then the mean expected
+        given the folds that were, and stopped candidates rank behind all others.
     source_tasks_ : list of dict
         Every past search of the same estimator, most similar first and excluded ones last:
         ``id``, ``name``, ``created``, ``n_trials``, ``similarity`` of the data in [0, 1] or None,
@@ -210,18 +212,19 @@ class TransferSearchCV(BaseSearchCV):
         "n_iter": [Interval(Integral, 1, None, closed="left")],
         "archive": [str, os.PathLike, Archive, None],
         "surrogate": [str, Surrogate],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"async"}), None],
         "timeout": [Interval(Real, 0, None, closed="right"), None],
         "fit_timeout": [Interval(Real, 0, None, closed="neither"), None],
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "target_score": [Real, None],
         "resume": ["boolean"],
+        "racing": ["boolean"],
         "initial": [dict, list, StrOptions({"defaults"}), None],
         "name": [str, None],
         "random_state": ["random_state"],
     }
 
-    @_explain_other_names
+    @explain_other_names
     def __init__(
         self,
         estimator: Estimator,
@@ -238,12 +241,13 @@ class TransferSearchCV(BaseSearchCV):
         return_train_score: bool = False,
         archive: str | os.PathLike[str] | Archive | None = "auto",
         surrogate: str | Surrogate = "auto",
-        batch_size: int | None = None,
+        batch_size: int | str | None = None,
         timeout: float | None = None,
         fit_timeout: float | None = None,
         patience: int | None = None,
         target_score: float | None = None,
         resume: bool = False,
+        racing: bool = False,
         initial: Initial = None,
         name: str | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -264,11 +268,10 @@ class TransferSearchCV(BaseSearchCV):
         self.archive = archive
         self.surrogate = surrogate
         self.batch_size = batch_size
-        self.timeout = timeout
-        self.fit_timeout = fit_timeout
-        self.patience = patience
-        self.target_score = target_score
+        self.timeout, self.fit_timeout = timeout, fit_timeout
+        self.patience, self.target_score = patience, target_score
         self.resume = resume
+        self.racing = racing
         self.initial = initial
         self.name = name
         self.random_state = random_state
@@ -300,8 +303,9 @@ class TransferSearchCV(BaseSearchCV):
         self._session = session = Session(X, y, params)
         try:
             super().fit(X, y, **params)
-            self._set_fitted_attributes(session, is_complete=True)
-            self._advise()
+            self._set_fitted_attributes(session, is_complete=not session.is_cut_short)
+            if self.verbose > 0:
+                print_edges(self.space_, getattr(self, "best_params_", {}))
         except Exception:
             if session.results:
                 self._forget_results()
@@ -315,8 +319,7 @@ class TransferSearchCV(BaseSearchCV):
                 session.recorder.finish(is_complete=False, is_interrupted=True)
             raise
         finally:
-            if session.progress is not None:
-                session.progress.close()
+            session.close()
             del self._session
 
     def _set_fitted_attributes(self, session: Session, is_complete: bool) -> None:
@@ -324,22 +327,12 @@ class TransferSearchCV(BaseSearchCV):
         plan, recorder, proposer = session.plan, session.recorder, session.proposer
         assert plan is not None and recorder is not None and proposer is not None
         selection, origins = proposer.selection, self.cv_results_["origin"]
-        self.space_, self.surrogate_ = plan.space, proposer.surrogate
-        self.embedding_ = proposer.embedding
+        self.space_, self.embedding_ = plan.space, proposer.embedding
+        self.surrogate_, self.n_other_tasks_ = proposer.surrogate, count_other_tasks(selection)
         self.source_tasks_ = source_task_rows(selection, proposer.influence(), origins)
-        self.n_other_tasks_ = count_other_tasks(selection)
         self.task_id_ = recorder.finish(is_complete=is_complete, is_interrupted=not is_complete)
         self._own_task = None if self.task_id_ else recorder.to_task(is_complete=is_complete)
         self._profile = recorder.profile  # for Displays
-
-    def _advise(self) -> None:
-        """Print whether the best setting is at an edge of the space."""
-        edges = find_edges(self.space_, getattr(self, "best_params_", {}))
-        if self.verbose > 0 and edges:
-            print(
-                f"The best setting is at an edge of the space: {'; '.join(edges)}. To look beyond, "
-                "widen the range and run again with resume=True. Known trials are not repeated."
-            )
 
     def _keep_interrupted(self, session: Session, error: BaseException) -> None:
         """Set the results so far, without a refit, and add to the error how to continue."""
@@ -476,36 +469,48 @@ class TransferSearchCV(BaseSearchCV):
     def _run_search(self, evaluate_candidates: Callable, *, callback_ctx: object = None) -> None:
         session = self._session
         cv, n_splits = checked_cv(self, evaluate_candidates)
-        cv = FixedFolds(cv)
+        cv, parallel = FixedFolds(cv), get_parallel(evaluate_candidates)
         X, y, split_params = split_arguments(evaluate_candidates)
-        session.plan = plan = SearchPlan.from_search(self, n_splits)
+        session.plan = plan = SearchPlan.from_search(self, n_splits, can_be_async(self, parallel))
         folds = cv.split(X, y, **split_params)
         history = find_history(plan, session.X, session.y, session.params, folds)
-        if plan.verbose and history.resumed is not None:
-            print(format_resumption(history, plan.n_iter))
-        if plan.verbose and history.reused:
-            print(format_reuse(history.reused))
+        announce_history(plan, history)
         session.proposer = proposer = make_proposer(plan, history)
         session.recorder = recorder = Recorder(plan, history)
         session.progress = progress = Progress(self.verbose, plan.n_iter)
         session.evaluator = evaluator = Evaluator.install(
-            evaluate_candidates, plan, history, recorder, progress
+            evaluate_candidates,
+            plan,
+            history,
+            recorder,
+            progress,
+            n_test=[len(test) for _, test in folds],
+            data=[X, y, *(rows for fold in folds for rows in fold)],
         )
         name = "candidate" if proposer.n_batches == plan.n_iter else "batch"
         levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch, name)
-        while batch := proposer.next_batch():
-            keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
-            progress.begin_batch(batch.columns["origin"], proposer.selection)
+
+        def evaluate(proposals: list[Proposal], **keywords: Any) -> None:
+            columns = proposal_columns(proposals)
+            progress.begin_batch(columns["origin"], proposer.selection)
             with without_batch_messages(self, proposer.is_one_batch):
-                evaluate_candidates(batch.params, cv=cv, more_results=batch.columns, **keywords)
+                params = [proposal.params for proposal in proposals]
+                evaluate_candidates(params, cv=cv, more_results=columns, **keywords)
             proposer.tell(evaluator.candidates)
             self._publish_results(session.results)
-            if levels.end_batch():
-                break
+
+        if plan.is_async:
+            with without_batch_messages(self, is_one_batch=False):
+                evaluator.capture(capture_fits(evaluate_candidates, cv))
+        try:
+            with evaluator.open():
+                run_search(plan, proposer, evaluator, levels, evaluate)
+                if plan.racing and callable(self.refit):
+                    session.complete_chosen(self.refit, self._format_results)
+        except WorkersLostError as error:
+            session.end_early(error, evaluate)
         progress.close()
-        if proposer.stop_reason is not None and plan.verbose:
-            n_done = len(proposer.origins)
-            print(f"Stopped after {n_done} of {plan.n_iter} candidates: {proposer.stop_reason}.")
+        announce_stop(plan, proposer)
         evaluator.warn_or_raise_fit_failures()
         levels.end()
         session.show_warnings()
@@ -523,6 +528,9 @@ class TransferSearchCV(BaseSearchCV):
             if session is not None:
                 warnings.simplefilter("always")
             results = super()._format_results(candidate_params, n_splits, out, more_results)
+        if self.racing:
+            mark_missing_folds(results, out, n_splits)
         if session is not None:
             session.format_warnings, session.results = caught or [], results
+            session.table = (candidate_params, n_splits, out, more_results)
         return results

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from sktransfer.model_selection._sklearn_compat import BaseSearchCV
+from sktransfer.task import short_task_name
 from sktransfer.utils._svg import SvgChart
 
 MAX_TEXT_LENGTH = 60
@@ -93,7 +94,7 @@ def _past_tasks(rows: Sequence[dict[str, Any]]) -> str:
     head = ["past search", "trials", "similarity", "settings tried"]
     cells = [
         (
-            str(row["id"]),
+            _cut(short_task_name(row["id"], row["name"])),
             str(row["n_trials"]),
             "unknown" if row["similarity"] is None else f"{row['similarity']:.3g}",
             str(row["n_used"]),
@@ -115,5 +116,8 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _shorten(value: object) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else repr(value)
-    text = " ".join(text.split())
+    return _cut(" ".join(text.split()))
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= MAX_TEXT_LENGTH else text[: MAX_TEXT_LENGTH - 1] + "…"

@@ -6,15 +6,19 @@ scikit-learn 1.6 to 1.9 are supported. Differences between these versions are ha
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CellType, FrameType
 from typing import Any, cast
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import _fit_context as fit_context
+from sklearn.base import clone
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.model_selection._validation import _warn_or_raise_about_fit_failures
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -28,10 +32,15 @@ __all__ = [
     "Interval",
     "SearchLevels",
     "StrOptions",
+    "attach_configuration",
+    "capture_fits",
     "checked_cv",
     "enclosing_data",
     "fit_context",
     "get_parallel",
+    "has_callbacks",
+    "make_failed_row",
+    "make_fits",
     "set_parallel",
     "split_arguments",
     "warn_or_raise_fit_failures",
@@ -80,12 +89,79 @@ def _parallel_cell(evaluate_candidates: Callable) -> CellType:
     return dict(zip(names, evaluate_candidates.__closure__ or (), strict=True))["parallel"]
 
 
+class _CapturedError(Exception):
+    """Ends a call of `evaluate_candidates` whose fits were captured."""
+
+
+def capture_fits(evaluate_candidates: Callable, cv: Any) -> list[Fit]:
+    """The fits of a candidate without parameters, one for each fold, which are not done.
+
+    `make_fits` makes those of other candidates from them, before `evaluate_candidates` is called.
+    """
+    captured: list[Fit] = []
+
+    def capture(fits: Iterable[Fit]) -> None:
+        captured.extend(fits)
+        raise _CapturedError
+
+    parallel = get_parallel(evaluate_candidates)
+    set_parallel(evaluate_candidates, capture)
+    try:
+        with contextlib.suppress(_CapturedError):
+            evaluate_candidates([{}], cv=cv)
+    finally:
+        set_parallel(evaluate_candidates, parallel)
+    return captured
+
+
+def make_fits(captured: Sequence[Fit], params: dict[str, Any], number: int, n: int) -> list[Fit]:
+    """The fits of a candidate, the `number`-th of `n`."""
+    progress = {"candidate_progress": (number, n)}
+    return [
+        (
+            copy.copy(function),
+            (clone(args[0]), *args[1:]),
+            keywords | {"parameters": params} | progress,
+        )
+        for function, args, keywords in captured
+    ]
+
+
+def has_callbacks(search: BaseSearchCV) -> bool:
+    """Whether the user registered callbacks (1.9)."""
+    return bool(getattr(search, "_skl_callbacks", None))
+
+
 def wrap_fit(fit: Fit, wrapper: Callable, *first: Any) -> Fit:
     """A delayed call of ``wrapper(function, *first, *args)`` in place of ``function(*args)``."""
     function, args, keywords = fit
     inner = cast(Any, function).function  # scikit-learn wraps it, to pass its configuration on
     wrapped = functools.partial(wrapper, inner, *first)
     return delayed(wrapped)(*args, **keywords)
+
+
+def attach_configuration(fit: Fit) -> Fit:
+    """A delayed call with scikit-learn's configuration, as its own `Parallel` passes it on."""
+    function = cast(Any, fit[0])
+    if hasattr(function, "with_config_and_warning_filters"):
+        function.with_config_and_warning_filters(get_config(), warnings.filters)
+    elif hasattr(function, "with_config"):  # before 1.7
+        function.with_config(get_config())
+    return fit
+
+
+def make_failed_row(fit: Fit, error: Exception) -> dict[str, Any]:
+    """The row of a fit that could not be done, as ``_fit_and_score`` makes it of a failure."""
+    _, _, keywords = fit
+    error_score, scorer = keywords["error_score"], keywords["scorer"]
+    if error_score == "raise":
+        raise error
+    names = getattr(scorer, "_scorers", None) if not hasattr(scorer, "_score_func") else None
+    scores = dict.fromkeys(names, error_score) if isinstance(names, dict) else error_score
+    row = {"fit_error": f"{type(error).__name__}: {error}\n", "test_scores": scores}
+    if keywords["return_train_score"]:
+        row["train_scores"] = scores
+    return row | {"n_test_samples": len(keywords["test"]), "fit_time": 0.0, "score_time": 0.0}
 
 
 @contextlib.contextmanager

@@ -12,13 +12,15 @@ from sklearn.utils import check_random_state
 
 from sktransfer.archive import Archive, select_past_tasks
 from sktransfer.dataset import MatrixLike, TargetLike, profile
+from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.model_selection._mlflow import pause_autologging
 from sktransfer.model_selection._plan import open_archive, parse_space
+from sktransfer.model_selection._similar_data import limit_past_tasks
 from sktransfer.model_selection._sklearn_compat import enclosing_data
 from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Suggestion, TransferOptimizer
 from sktransfer.space import Estimator, Space, SpaceLike
-from sktransfer.surrogates import Surrogate
+from sktransfer.surrogates import Surrogate, make_surrogate
 from sktransfer.task import Task
 from sktransfer.utils._metric_names import Scoring, tuned_metric
 
@@ -109,7 +111,8 @@ def suggest_for(
     if archive is None:
         selection = select_past_tasks(extra_tasks, parsed, data, "exclude")
     else:
-        selection = archive.select(parsed, data, extra_tasks=extra_tasks)
+        limit = limit_past_tasks(make_surrogate(surrogate), data, model_folders(archive))
+        selection = archive.select(parsed, data, extra_tasks=extra_tasks, limit=limit)
     optimizer = TransferOptimizer(
         parsed,
         selection.used,

@@ -18,14 +18,19 @@ from scipy import stats
 
 from sktransfer.archive import Archive, Starter, starter_folder
 from sktransfer.exceptions import RecordError
-from sktransfer.model_selection._default_spaces import WRITTEN, example_space, recorded_space
+from sktransfer.model_selection._default_spaces import (
+    GOOD_SHARE,
+    WRITTEN,
+    example_space,
+    recorded_space,
+    widen_space,
+)
 from sktransfer.space import Estimator, Space
 from sktransfer.space._axes import is_number
 from sktransfer.space._estimator_tree import final_estimator, is_scaled
 from sktransfer.task import Task
 from sktransfer.utils._values import identity
 
-GOOD_SHARE = 0.1  # share of the trials on a data set that count as good
 COVERAGE = 0.9  # share of the good values in a range; the others are chance hits of flat surfaces
 MARGIN = 0.1  # added to a range at each end, as a share of the width that was searched
 MIN_EFFECT = 0.02  # mean share of the variance of the ranks that a parameter must explain
@@ -61,15 +66,16 @@ def suggest_space(
         space is learned from trials with a scaler. Parameters that are not at their default value
         are yours and are not searched.
     archive : {"auto"}, path, Archive or None, default="auto"
-        If there is no space for the estimator, the one of its newest search in this archive is
-        suggested.
+        Your own archive. Ranges are widened to the good values of its searches of the estimator
+        that lie outside. If there is no space for the estimator, the one of its newest search in
+        this archive is suggested.
 
     Returns
     -------
     dict
         Parameter names with lists of values or `scipy.stats` distributions, as `TransferSearchCV`
         takes them. ``TransferSearchCV(estimator, "auto")`` searches it. Every call returns the
-        same space, unless it comes from your archive.
+        same space, until you search beyond it.
 
     Raises
     ------
@@ -129,28 +135,33 @@ def _known_space(
             f"The starter archive, which spaces are learned from, cannot be read ({error}). "
             f"Reinstall sktransfer to repair it. {advice}"
         ) from error
+    # A space of any one parameter tells whether a scaler comes before the estimator.
+    scaled = is_scaled(Space.parse({prefix + next(iter(current)): [0]}, estimator).describe())
+    own = _own_tasks(name, archive)
+    same = [task for task in own if is_scaled(task.space) == scaled]
     if name in known:
-        # A space of any one parameter tells whether a scaler comes before the estimator.
-        probe = Space.parse({prefix + next(iter(current)): [0]}, estimator).describe()
-        learned = learn_space(starter.tasks(name, is_scaled(probe)), current)
-        return {p: values for p, values in learned.items() if p not in BUDGET_PARAMETERS} or learned
-    if found := WRITTEN.get(name) or _own_space(name, archive):
+        learned = learn_space(starter.tasks(name, scaled), current)
+        kept = {p: values for p, values in learned.items() if p not in BUDGET_PARAMETERS}
+        return widen_space(kept or learned, same, name)
+    if name in WRITTEN:
+        return widen_space(WRITTEN[name], same, name)
+    if found := recorded_space(own, name):
         return found
     listed = ", ".join(sorted({*known, *WRITTEN}))
     raise ValueError(f"No space can be suggested for {name}, only for {listed}. {advice}")
 
 
-def _own_space(name: str, archive: str | os.PathLike[str] | Archive | None) -> dict[str, Any]:
-    """The space of the newest search of an estimator in the user's archive; empty without one."""
+def _own_tasks(name: str, archive: str | os.PathLike[str] | Archive | None) -> list[Task]:
+    """The searches of an estimator in the user's archive, oldest first."""
     if archive is None:
-        return {}
+        return []
     opened = archive if isinstance(archive, Archive) else Archive(archive)
     if opened.is_switched_off:
-        return {}
+        return []
     try:
-        return recorded_space(opened, name)
+        return [task for task in opened if name in task.space["predictors"]]
     except (OSError, RuntimeError):  # out of reach
-        return {}
+        return []
 
 
 def _default_values(owner: Estimator) -> dict[str, Any]:

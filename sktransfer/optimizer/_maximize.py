@@ -91,7 +91,7 @@ def redraw(
 ) -> np.ndarray:
     """Redraw each coordinate with a probability; (n, d) -> (n, d).
 
-    Yogatama & Mann 2014, section 3.3.
+    Yogatama & Mann 2014, section 4.3.
     """
     drawn = sample(space, rng, len(codes))
     change = rng.random(codes.shape) < probability

@@ -31,7 +31,7 @@ from sktransfer.optimizer._arguments import (
 )
 from sktransfer.optimizer._exploration import explore, first_new
 from sktransfer.optimizer._maximize import redraw
-from sktransfer.optimizer._past_tasks import choose_past_setting, encode_tasks
+from sktransfer.optimizer._past_tasks import choose_past_setting, encode_tasks, first_new_setting
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
 from sktransfer.optimizer._score_prior import find_embedding, find_score_prior
@@ -44,9 +44,9 @@ from sktransfer.optimizer._trials import (
     Pending,
     add_predicted_trials,
     encode_observed,
+    encode_target,
     equivalent_keys,
     still_pending,
-    trial_metrics,
     trial_scores,
 )
 from sktransfer.space import Space, SpaceLike
@@ -123,6 +123,8 @@ class TransferOptimizer:
         self.surrogate = make_surrogate(surrogate)
         self.is_fitted = False  # whether the surrogate is fitted to the past tasks
         self.model_folders: tuple[Path, ...] = ()  # of pretrained models that replace the shipped
+        self.avoids_pending = False  # whether all pending trials are sure to be observed
+        self.contained: frozenset[str] = frozenset()  # ids of tasks whose rows the target has, too
         self.tasks = check_tasks(tasks, self.space)
         self.direction, self._sign = direction, check_direction(direction)
         names = (metric,) if isinstance(metric, str) else tuple(metric)
@@ -131,7 +133,7 @@ class TransferOptimizer:
         self._forget_trials()
 
     def _forget_trials(self) -> None:
-        self._n_asked = 0
+        self._n_asked = self._n_filled = 0  # the latter counts space-filling configurations
         self._is_repeating = False  # whether a finite space was proposed as a whole
         self._seen: set[frozenset] = set()
         self._pending: Pending = {}
@@ -271,6 +273,7 @@ class TransferOptimizer:
         restarted = copy(self)
         restarted._forget_trials()
         restarted.__dict__.pop("prior", None)
+        restarted.contained = self.contained if profile is self.profile else frozenset()
         restarted.profile, restarted.surrogate = profile, surrogate
         return restarted
 
@@ -286,18 +289,19 @@ class TransferOptimizer:
         target = self._target()
         hints = self.surrogate.hints(target)
         model = self._acquisition_model(target, hints, batch)
-        params, origin = self._first_setting(members, target, hints)
-        if params is None and model is not None and model.best is None and members is None:
+        params, origin = first_new_setting(self.space, members, target, hints, self._seen)
+        if params is None and model is not None and model.best is None:
             settings, rank = hints.restrict_to, partial(model.rank, rng=rng)
             params, origin = choose_past_setting(
-                self.space, self.surrogate, settings, rank, self._seen
+                self.space, self.surrogate, settings, rank, self._seen, members
             )
         if params is None and model is not None:
             params, origin = self._improve(members, target, hints, model, rng), "model"
         if params is None:
             params, origin = explore(
-                self.space, members, hints, self._seen, self._n_asked, self._seed, rng
+                self.space, members, hints, self._seen, self._n_filled, self._seed, rng
             )
+            self._n_filled += 1
         key = params_identity(params)
         self._seen.add(key)
         self._pending[key] = params
@@ -313,21 +317,6 @@ class TransferOptimizer:
         if self._pool is None or not self._pool.is_made_of(pool):
             self._pool = Pool(self.space, self.space.grid() if pool is None else pool, source=pool)
         return self._pool
-
-    def _first_setting(
-        self, members: Pool | None, target: EncodedTask, hints: SearchHints
-    ) -> tuple[dict[str, Any] | None, str]:
-        """The first of the surrogate's first settings that is new, and its origin."""
-        if hints.first_settings is None:
-            return None, ""
-        if members is not None:
-            settings = [members.nearest_unless_tried(c, target.theta) for c in hints.first_settings]
-        else:
-            settings = self.space.decode(self.space.snap(np.clip(hints.first_settings, 0, 1)))
-        for params, source in zip(settings, hints.sources, strict=True):
-            if params is not None and params_identity(params) not in self._seen:
-                return params, f"task {source}"
-        return None, ""
 
     def _improve(
         self,
@@ -362,6 +351,7 @@ class TransferOptimizer:
         *,
         cost: float | None = None,
         metrics: Mapping[str, float] | None = None,
+        std_error: float = 0.0,
     ) -> None:
         """Report the score of a configuration, whether it was asked for or not.
 
@@ -375,11 +365,15 @@ class TransferOptimizer:
             Seconds it took.
         metrics : dict or None
             Other metrics, to be maximized, for surrogates with several objectives.
+        std_error : float
+            Standard error of the score beyond the noise that all scores have, such as that of a
+            mean over fewer folds.
         """
         params = {name: to_python(value) for name, value in params.items()}
         seconds = math.nan if cost is None else float(cost)
         signed = score if score is None else self._sign * score
-        trial = Trial.make(params, signed, fit_time=seconds, metrics=dict(metrics or {}))
+        others = {"fit_time": seconds, "metrics": dict(metrics or {}), "std_error": std_error}
+        trial = Trial.make(params, signed, **others)
         code = encode_observed(self.space, params)
         self._seen |= {params_identity(params), *equivalent_keys(self.space, code)}
         self._pending = still_pending(self.space, self._pending, observed=code)
@@ -446,18 +440,19 @@ class TransferOptimizer:
         return self._sign * mean, std
 
     def _target(self) -> EncodedTask:
-        codes = np.array(self._codes).reshape(len(self._trials), self.space.n_columns)
-        z, metrics = trial_scores(self._trials), trial_metrics(self._trials)
-        return EncodedTask(codes, z, self.space.categorical, self.profile, "", metrics, self.prior)
+        known = encode_target(self.space, self._trials, self._codes, self.profile, self.prior)
+        return replace(known, contained=self.contained)
 
-    def _observed_model(self, target: EncodedTask, hints: SearchHints) -> AcquisitionModel | None:
+    def _observed_model(
+        self, target: EncodedTask, hints: SearchHints, avoid: Sequence[np.ndarray] = ()
+    ) -> AcquisitionModel | None:
         """The surrogate's posterior given the observed trials; None if it needs more of them."""
         if len(target.z) < hints.n_initial or (len(target.z) and not np.isfinite(target.z).any()):
             return None  # too few, or only failures: there is no scale to predict on
         if hints.n_initial and len(target.z) > 1 and target.is_flat:
             return None  # no difference yet, and no past task that tells where one might be
         posterior = self.surrogate.posterior(target)
-        return None if posterior is None else AcquisitionModel(posterior, target, hints)
+        return None if posterior is None else AcquisitionModel(posterior, target, hints, avoid)
 
     def _acquisition_model(
         self, target: EncodedTask, hints: SearchHints, batch: Sequence[Proposal]
@@ -470,6 +465,5 @@ class TransferOptimizer:
             return model
         codes = self.space.encode(list(self._pending.values()))
         target = add_predicted_trials(target, codes, model.predict_scores(codes)[0])
-        posterior, hints = self.surrogate.posterior(target), self.surrogate.hints(target)
-        avoid = [*self.space.encode([each.params for each in batch])]
-        return None if posterior is None else AcquisitionModel(posterior, target, hints, avoid)
+        avoid = codes if self.avoids_pending else self.space.encode([each.params for each in batch])
+        return self._observed_model(target, self.surrogate.hints(target), [*avoid])

@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sktransfer.dataset import DatasetProfile
+from sktransfer.optimizer._pool import Pool
 from sktransfer.optimizer._trials import clip_codes, trial_metrics, trial_scores
 from sktransfer.space import Space
 from sktransfer.space._projection import encode_past_task
-from sktransfer.surrogates import EncodedTask, ScorePrior, Surrogate
+from sktransfer.surrogates import EncodedTask, ScorePrior, SearchHints, Surrogate
 from sktransfer.task import Task
 from sktransfer.utils._scores import clip_low_outliers, standardize
 from sktransfer.utils._values import params_identity
@@ -77,12 +78,44 @@ def encode_tasks(
     return [task if own == unit else _rescale(task, shift, scale) for task, own in scored]
 
 
+def first_new_setting(
+    space: Space,
+    members: Pool | None,
+    target: EncodedTask,
+    hints: SearchHints,
+    seen: Container[frozenset],
+) -> tuple[dict[str, Any] | None, str]:
+    """The first of the surrogate's first settings that is new, and its origin.
+
+    Parameters
+    ----------
+    space : Space
+    members : Pool or None
+        The configurations that can be enumerated.
+    target : EncodedTask
+    hints : SearchHints
+    seen : set
+        Identities of configurations that were proposed or observed.
+    """
+    if hints.first_settings is None:
+        return None, ""
+    if members is not None:
+        settings = [members.nearest_unless_tried(c, target.theta) for c in hints.first_settings]
+    else:
+        settings = space.decode(space.snap(np.clip(hints.first_settings, 0, 1)))
+    for params, source in zip(settings, hints.sources, strict=True):
+        if params is not None and params_identity(params) not in seen:
+            return params, f"task {source}"
+    return None, ""
+
+
 def choose_past_setting(
     space: Space,
     surrogate: Surrogate,
     settings: np.ndarray | None,
     rank: Callable[[np.ndarray], np.ndarray],
     seen: Container[frozenset],
+    members: Pool | None = None,
 ) -> tuple[dict[str, Any] | None, str]:
     """The best new one of the settings that the first trial is restricted to, and its origin.
 
@@ -96,20 +129,27 @@ def choose_past_setting(
         Codes -> their numbers, best first.
     seen : set
         Identities of configurations that were proposed or observed.
+    members : Pool or None
+        If given, only settings that it holds count.
 
     Returns
     -------
     params : dict or None
+        None if there is no such setting, so that the whole space or pool is searched.
     origin : str
         The past task that has this setting as such, within the bounds of the space, or "model".
     """
     if settings is None or not len(settings):
         return None, ""
     choices = space.snap(np.clip(settings, 0, 1))
-    for number in rank(choices):
-        params = space.decode(choices[number])
+    if members is not None:
+        held = members.holds(choices)
+        settings, choices = settings[held], choices[held]
+    for number in rank(choices) if len(choices) else ():
+        code = choices[number]
+        params = space.decode(code) if members is None else members.nearest(code)
         if params_identity(params) not in seen:
-            is_unchanged = np.allclose(choices[number], settings[number], rtol=0, atol=1e-9)
+            is_unchanged = np.allclose(code, settings[number], rtol=0, atol=1e-9)
             owner = _find_owner(surrogate, settings[number]) if is_unchanged else None
             return params, "model" if owner is None else f"task {owner}"
     return None, ""
@@ -130,13 +170,13 @@ def _find_owner(surrogate: Surrogate, code: np.ndarray) -> str | None:
 
 
 def _encode(space: Space, task: Task, prior: ScorePrior | None) -> EncodedTask:
-    codes, kept = encode_past_task(space, task)
+    codes, kept, unknown = encode_past_task(space, task)
     past = None if task.profile is None else DatasetProfile.from_dict(task.profile)
     trials = [task.trials[i] for i in kept]
     metrics = trial_metrics(trials) | {task.metrics[0]: trial_scores(trials)}
     codes = clip_codes(codes)
     z = trial_scores(trials)
-    return EncodedTask(codes, z, space.categorical, past, task.id, metrics, prior)
+    return EncodedTask(codes, z, space.categorical, past, task.id, metrics, prior, unknown)
 
 
 def _score_by_metric(task: EncodedTask, tuned: str, names: Sequence[str]) -> _Scored:

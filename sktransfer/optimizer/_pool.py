@@ -13,6 +13,7 @@ from sktransfer.space import Space
 from sktransfer.utils._values import params_identity
 
 Params = Mapping[str, Any]
+ROUNDING = 1e-9  # distance of two codes of the same configuration
 
 
 class Pool:
@@ -54,8 +55,14 @@ class Pool:
         """Indices of the members whose keys are not in `seen`."""
         return [i for i, key in enumerate(self._keys) if key not in seen]
 
-    def nearest(self, code: np.ndarray, among: Sequence[int]) -> dict[str, Any]:
-        """The member nearest to a code, among those of the given indices."""
+    def holds(self, codes: np.ndarray) -> np.ndarray:
+        """Whether each code is that of a member, up to rounding; (k, d) -> (k,), bool."""
+        nearest = [self._distances(self.codes, code).min(initial=np.inf) for code in codes]
+        return np.array(nearest) <= ROUNDING
+
+    def nearest(self, code: np.ndarray, among: Sequence[int] | None = None) -> dict[str, Any]:
+        """The member nearest to a code, among those of the given indices, or among all."""
+        among = range(len(self.params)) if among is None else among
         return self.params[among[int(self._distances(self.codes[among], code).argmin())]]
 
     def nearest_unless_tried(self, code: np.ndarray, tried: np.ndarray) -> dict[str, Any] | None:

@@ -18,8 +18,9 @@ import numpy as np
 from sktransfer.dataset import DatasetProfile
 from sktransfer.dataset._scales import looks_standardized
 from sktransfer.exceptions import TransferWarning
-from sktransfer.pretrained import PretrainedModel, Units, load_model
+from sktransfer.pretrained import PretrainedModel, Units, load_model, scale_of
 from sktransfer.space import Space, is_scaled
+from sktransfer.space._axes import is_number
 from sktransfer.surrogates import ScorePrior
 from sktransfer.surrogates._core.transported_past import MAX_STRANGENESS
 
@@ -152,6 +153,17 @@ class PretrainedScores(ScorePrior):
     def strangeness(self, description: np.ndarray) -> float:
         return self._model.strangeness(description[:-N_UNITS])
 
+    def offsets(self, descriptions: np.ndarray) -> np.ndarray:
+        """On logarithmic axes, a scale of the data is an offset. Unknown ones are NaN."""
+        units = [self._read_units(each) for each in descriptions[:, -N_UNITS:]]
+        found = np.zeros((len(descriptions), len(self.known)))
+        for each in self._columns:
+            scale = scale_of(self._owner, self._encoder.parameters[each.parameter].name)
+            decades = _count_decades(each)
+            if scale is not None and decades:
+                found[:, each.column] = [-np.log10(scale(unit)) / decades for unit in units]
+        return found
+
     def level(self, description: np.ndarray) -> tuple[float, float] | None:
         if not self._has_level:
             return None
@@ -173,13 +185,17 @@ class PretrainedScores(ScorePrior):
             codes[:, self._encoder.columns_of(each.parameter)] = block
         return codes
 
+    def _read_units(self, log_units: np.ndarray) -> Units:
+        units = Units(*10.0**log_units)
+        if self._has_own_target:  # its transformer scales the target
+            units = replace(units, target_std=1.0)
+        return units
+
     def _read_tables(self, log_units: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         """Codes of the fixed values, (1, k), and of the values of each column."""
         key = log_units.tobytes()
         if key not in self._tables:
-            units = Units(*10.0**log_units)
-            if self._has_own_target:  # its transformer scales the target
-                units = replace(units, target_std=1.0)
+            units = self._read_units(log_units)
             fixed = self._encoder.encode([self._fixed], units)
             flag = np.array([[float(self._scaled)]])
             tables = [
@@ -188,6 +204,16 @@ class PretrainedScores(ScorePrior):
             ]
             self._tables[key] = np.hstack([fixed, flag]), tables
         return self._tables[key]
+
+
+def _count_decades(column: _Column) -> float:
+    """Width of a logarithmic axis; 0 for another."""
+    ends = column.values[0], column.values[-1]
+    if column.is_list or not all(is_number(value) and value > 0 for value in ends):
+        return 0.0
+    low, high = np.log10(np.array(ends, dtype=float))
+    middle = np.log10(float(column.values[len(column.values) // 2]))
+    return high - low if abs(middle - (low + high) / 2) < 1e-6 else 0.0
 
 
 def _look_up(

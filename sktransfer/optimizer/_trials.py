@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from sktransfer.dataset import DatasetProfile
 from sktransfer.space import Space
-from sktransfer.surrogates import EncodedTask
+from sktransfer.surrogates import EncodedTask, ScorePrior
 from sktransfer.task import Trial
 from sktransfer.utils._values import params_identity
 
@@ -33,6 +34,26 @@ def trial_metrics(trials: Sequence[Trial]) -> dict[str, np.ndarray]:
     names = dict.fromkeys(name for trial in trials for name in trial.metrics)
     found = {n: _bounded([trial.metrics.get(n, math.nan) for trial in trials]) for n in names}
     return found | {"fit_time": np.array([trial.fit_time for trial in trials], dtype=float)}
+
+
+def encode_target(
+    space: Space,
+    trials: Sequence[Trial],
+    codes: Sequence[np.ndarray],
+    profile: DatasetProfile | None,
+    prior: ScorePrior | None,
+) -> EncodedTask:
+    """The target as surrogates see it."""
+    errors = np.array([trial.std_error for trial in trials])
+    return EncodedTask(
+        np.array(codes).reshape(len(trials), space.n_columns),
+        trial_scores(trials),
+        space.categorical,
+        profile,
+        metrics=trial_metrics(trials),
+        prior=prior,
+        std_error=errors if errors.any() else None,
+    )
 
 
 def _bounded(values: Sequence[float]) -> np.ndarray:
@@ -85,4 +106,5 @@ def add_predicted_trials(target: EncodedTask, codes: np.ndarray, z: np.ndarray) 
         theta=np.vstack([target.theta, codes]),
         z=np.concatenate([target.z, z]),
         metrics={name: np.append(values, unknown) for name, values in target.metrics.items()},
+        std_error=None if target.std_error is None else np.append(target.std_error, 0 * z),
     )

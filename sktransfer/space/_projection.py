@@ -2,7 +2,7 @@
 
 Parameters are matched by their canonical names. A parameter that the past task did not search has
 the value of its estimator. A value that is not known lies in the middle of a scale, or is an
-unknown category.
+unknown category. A column without any known value is reported as unknown.
 
 A trial is left out if it varied a category that the target space fixes to another value, such as a
 linear kernel where the target's is rbf. Numbers that the target space fixes leave no trial out.
@@ -14,7 +14,7 @@ searched. If the past space had several, a trial has the settings of the one tha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -52,7 +52,25 @@ class PastTask(Protocol):
     def trials(self) -> Sequence[PastTrial]: ...
 
 
-def encode_past_task(space: Space, task: PastTask) -> tuple[np.ndarray, np.ndarray]:
+class ProjectedTrials(NamedTuple):
+    """Trials of a past task in the coordinates of the target space.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (m, n_columns)
+        Numbers outside the bounds of the target space lie outside [0, 1].
+    kept : ndarray of int, shape (m,)
+        Indices of these trials in the task.
+    unknown : ndarray of bool, shape (n_columns,)
+        Columns that the task has no value for.
+    """
+
+    codes: np.ndarray
+    kept: np.ndarray
+    unknown: np.ndarray
+
+
+def encode_past_task(space: Space, task: PastTask) -> ProjectedTrials:
     """Encode the trials of a past task.
 
     Parameters
@@ -63,19 +81,26 @@ def encode_past_task(space: Space, task: PastTask) -> tuple[np.ndarray, np.ndarr
 
     Returns
     -------
-    codes : ndarray of shape (m, n_columns)
-        Numbers outside the bounds of the target space lie outside [0, 1].
-    kept : ndarray of int, shape (m,)
-        Indices of these trials in the task.
+    ProjectedTrials
     """
     past = _PastValues(space, task.space)
     kept = [i for i, trial in enumerate(task.trials) if past.is_comparable(trial.params)]
     rows = [task.trials[i].params for i in kept]
     codes = np.full((len(rows), space.n_columns), np.nan)
+    is_missing = np.zeros(codes.shape, dtype=bool)
     for column, name in enumerate(space.column_names()):
         if name is not None:
-            codes[:, column] = space.encode_column(column, [past.value(row, name) for row in rows])
-    return space.fill_inactive(codes, _find_branches(space, codes)), np.array(kept, dtype=int)
+            values = [past.value(row, name) for row in rows]
+            codes[:, column] = space.encode_column(column, values)
+            is_missing[:, column] = [value is _MISSING for value in values]
+    branch = _find_branches(space, codes)
+    # A number may be missing because the past value is none, such as gamma="scale".
+    is_missing |= np.isnan(codes) & ~space.categorical
+    for b in range(len(space.branches)):  # an inactive column has no value to be known
+        inactive = np.setdiff1d(np.arange(space.n_columns), space.active(b))
+        is_missing[np.ix_(branch == b, inactive)] = False
+    unknown = np.asarray(is_missing.all(axis=0) & bool(rows))
+    return ProjectedTrials(space.fill_inactive(codes, branch), np.array(kept, dtype=int), unknown)
 
 
 def _find_branches(space: Space, codes: np.ndarray) -> np.ndarray:

@@ -123,6 +123,7 @@ class Space:
 
     @property
     def size(self) -> int | None:
+        """Number of configurations; None if it is not finite."""
         total = 0
         for b in range(len(self.branches)):
             values = self._finite_values(b)

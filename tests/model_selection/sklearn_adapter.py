@@ -34,6 +34,7 @@ class _Adapter(TransferSearchCV):
     patience = None
     target_score = None
     resume = False
+    racing = False
     initial = None
     name = None
     random_state = None

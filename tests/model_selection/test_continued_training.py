@@ -106,10 +106,11 @@ def test_command_says_what_is_missing(tmp_path, capsys, arguments):
     assert "Nothing to learn from: training needs searches" in capsys.readouterr().out
 
 
-def test_command_prints_what_was_trained(tmp_path, capsys):
+def test_command_prints_what_was_trained(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sktransfer.utils._progress_line.SECONDS_BEFORE_LINE", 0.0)
     fill(Archive(tmp_path, starter=False), SVC(), SPACE, lambda p: -(np.log10(p["C"]) ** 2))
     assert main(["train", "--archive", str(tmp_path), "--json"]) == 0
     out, err = capsys.readouterr()
     [report] = json.loads(out)
     assert report["n_tasks"] == {"SVC": 4} and report["kind"] == "classification"
-    assert "classification: training 1 of" in err
+    assert err.splitlines()[-1].endswith("] Training for classification, 0 s left")

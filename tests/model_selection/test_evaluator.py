@@ -338,7 +338,7 @@ def test_scorer_without_scores_raises_error():
 )
 def test_rows_survive_the_archive_without_error_messages(scores):
     rows = make_rows(scores, [None, "Traceback\nValueError: cannot convert 'Ann'\n"])
-    restored = rows_from_plain(rows_to_plain(rows), 2, has_train_scores=False)
+    restored = rows_from_plain(rows_to_plain(rows), 2, has_train_scores=False).values()
     np.testing.assert_equal(
         [{**row, "fit_error": None} for row in restored],
         [{**row, "fit_error": None} for row in rows],

@@ -1,8 +1,6 @@
 """The progress of a search: one live line, or plain lines."""
 
-import io
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -12,27 +10,21 @@ from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferSearchCV
 from sktransfer.archive import Selection
-from sktransfer.model_selection import _progress
 from sktransfer.model_selection._progress import Progress
 from sktransfer.model_selection._results import Candidate
+from sktransfer.surrogates import DKLM
 from sktransfer.task import Trial
+from sktransfer.utils import _progress_line
 
 X, y = load_iris(return_X_y=True)
 SPACE = {"C": loguniform(1e-2, 1e2)}
 NOTHING = Selection((), ())
 
 
-class Terminal(io.StringIO):
-    """A standard output that is a terminal."""
-
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
 def every_line(monkeypatch):
     """Print a line for every candidate, however fast."""
-    monkeypatch.setattr(_progress, "SECONDS_PER_LINE", 0.0)
+    monkeypatch.setattr(_progress_line, "SECONDS_PER_LINE", 0.0)
 
 
 def fit(verbose, space=SPACE, **changes):
@@ -86,7 +78,7 @@ def test_past_tasks_are_counted(tmp_path, capsys, every_line):
     archive.append(Task.from_trials(SPACE, trials, estimator=SVC(), id="past"))
     fit(1, archive=archive)
     printed = capsys.readouterr().out
-    assert "1 past tasks used, 0 excluded" in printed
+    assert "1 past task used, 0 excluded" in printed
 
 
 def test_failed_candidates_are_named(capsys, every_line):
@@ -97,38 +89,8 @@ def test_failed_candidates_are_named(capsys, every_line):
     progress.close()
     first, second, third = capsys.readouterr().out.splitlines()
     assert "score failed, " in first and "best" not in first
-    assert "best 0.5 (candidate 2, past task 012345)" in second
+    assert "best 0.5 (candidate 2, past task abc-0123456789)" in second
     assert "score 0.4, best 0.5 (candidate 2" in third
-
-
-@pytest.mark.parametrize(
-    ("missing", "expected"),
-    [
-        ((), "TqdmLine"),
-        (("tqdm.auto",), "RichLine"),
-        (("tqdm.auto", "rich.progress"), "PlainLines"),
-    ],
-)
-def test_line_depends_on_what_is_installed(monkeypatch, missing, expected):
-    if "tqdm.auto" not in missing:
-        pytest.importorskip("tqdm")
-    elif "rich.progress" not in missing:
-        pytest.importorskip("rich")
-    for name in missing:
-        monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
-    line = _progress.make_line(1, 4)
-    assert type(line).__name__ == expected
-    line.show(3, "score 0.5, best [0.5]")
-    line.close()
-    assert "score 0.5, best [0.5]" in terminal.getvalue()
-    assert "3/4" in terminal.getvalue()
-
-
-def test_plain_lines_are_used_without_a_terminal_or_with_many_messages(monkeypatch):
-    assert type(_progress.make_line(1, 4)).__name__ == "PlainLines"
-    monkeypatch.setattr(sys, "stdout", Terminal())
-    assert type(_progress.make_line(2, 4)).__name__ == "PlainLines"
 
 
 def test_interrupted_search_closes_its_line(capsys):
@@ -146,3 +108,16 @@ def test_interrupted_search_closes_its_line(capsys):
         search.fit(X, y)
     assert search.verbose == 1
     assert capsys.readouterr().out.endswith("\n")
+
+
+def test_training_of_the_surrogate_is_shown(tmp_path, capsys, every_line, monkeypatch):
+    monkeypatch.setattr(_progress_line, "SECONDS_BEFORE_LINE", 0.0)
+    archive = Archive(tmp_path)
+    for number in range(3):
+        trials = [({"C": 10.0**k}, -abs(k - number)) for k in range(-2, 3)]
+        archive.append(Task.from_trials(SPACE, trials, estimator=SVC(), id=f"past-{number}"))
+    fit(0, archive=archive, surrogate=DKLM(steps=2), n_iter=1)
+    assert capsys.readouterr().out == ""
+    fit(1, archive=archive, surrogate=DKLM(steps=3), n_iter=1)
+    lines = [line for line in capsys.readouterr().out.splitlines() if "Training" in line]
+    assert lines[-1] == "[3/3] Training the surrogate, 0 s left"

@@ -112,3 +112,24 @@ def test_verbose_counts_unknown_overlap(tmp_path, capsys):
     search = fit(tmp_path / "own", slice(100), verbose=1)
     assert overlaps(search) == ["unknown"]
     assert "1 past searches cannot be checked for shared rows." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("surrogate", ["auto", "task-prior"])
+def test_first_trial_is_one_of_the_best_of_last_week(tmp_path, surrogate):
+    last = fit(Archive(tmp_path, starter=False), slice(150), n_iter=8)
+    archive = Archive(tmp_path, starter=False)
+    search = fit(archive, slice(200), surrogate=surrogate, n_iter=2)
+    ranks = last.cv_results_["rank_test_score"]
+    best = [last.cv_results_["params"][i] for i in np.argsort(ranks, kind="stable")[:3]]
+    assert search.cv_results_["params"][0] in best
+    assert search.cv_results_["origin"][0] == f"task {last.task_id_}"
+
+
+def test_contained_past_search_has_the_largest_weight(tmp_path):
+    archive = Archive(tmp_path, starter=False)
+    for seed in range(3):
+        make_search(archive).fit(*make_classification(150, 6, random_state=seed + 1))
+    last = fit(archive, slice(150))
+    tasks = [t for t in fit(archive, slice(200)).source_tasks_ if t["excluded"] is None]
+    assert tasks[0]["id"] == last.task_id_ and tasks[0]["similarity"] == 1.0
+    assert len(tasks) == 4 and max(task["similarity"] for task in tasks[1:]) < 0.1

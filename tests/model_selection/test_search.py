@@ -727,7 +727,7 @@ def test_folds_learn_from_each_other_if_overlap_is_allowed(tmp_path, monkeypatch
     monkeypatch.setattr(
         Archive,
         "select",
-        lambda self, space, profile: select(self, space, profile, overlap="allow"),
+        lambda self, *args, **options: select(self, *args, **options | {"overlap": "allow"}),
     )
     _, sources = cross_validate_search(tmp_path, 3)
     is_used = [sum(row["n_used"] for row in rows) > 0 for rows in sources]

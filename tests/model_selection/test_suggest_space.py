@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from scipy.stats import loguniform, uniform
+from scipy.stats import loguniform, randint, uniform
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans
 from sklearn.compose import ColumnTransformer
@@ -27,7 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, profile, suggest_space
-from sktransfer.model_selection._default_spaces import WRITTEN
+from sktransfer.model_selection._default_spaces import WRITTEN, _add_values
 from sktransfer.model_selection._suggest_space import _has_effect
 
 BRANCHES = [
@@ -338,3 +338,47 @@ def test_newest_space_of_the_own_archive_is_suggested(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 2))
     search = TransferSearchCV(SVR(), "auto", n_iter=2, cv=2, archive=archive, random_state=0)
     assert sorted(search.fit(X, X[:, 0]).space_.names) == ["C", "epsilon", "kernel"]
+
+
+def own_search(space, best, estimator=None):
+    """A search of 20 trials of the user, the first two of which are good."""
+    names = list(space)
+    drawn = Space.parse(space, estimator or SVC()).sample(18, 0)
+    trials = [(dict(zip(names, values, strict=True)), 0.9) for values in best]
+    return Task.from_trials(space, trials + [(p, 0.1) for p in drawn], estimator=estimator or SVC())
+
+
+def test_good_values_of_the_own_archive_widen_the_space(tmp_path):
+    archive = Archive(tmp_path, starter=False)
+    before = suggest_space(SVC(), archive=archive)
+    low, high = before["C"].support()
+    wide = {"C": loguniform(1e-6, 1e6)}
+    archive.append(own_search(wide, [(1.0,), (1234.5 * high,)]))
+    after = suggest_space(SVC(), archive=archive)
+    assert after["C"].support()[0] == low
+    assert 1234.5 * high <= after["C"].support()[1] <= 1.1 * 1234.5 * high
+    assert after["gamma"].support() == before["gamma"].support()
+    # Unscaled searches say nothing about scaled data.
+    scaled = make_pipeline(StandardScaler(), SVC())
+    assert suggest_space(scaled, archive=archive)["svc__C"].support() == (
+        suggest_space(scaled, archive=None)["svc__C"].support()
+    )
+
+
+def test_search_in_the_suggested_space_does_not_change_it(tmp_path):
+    archive = Archive(tmp_path, starter=False)
+    before = suggest_space(SVC(), archive=archive)
+    trials = [(params, -1.0) for params in Space.parse(before, SVC()).sample(12, 0)]
+    archive.append(Task.from_trials(before, trials, estimator=SVC()))
+    assert repr(Space.parse(suggest_space(SVC(), archive=archive), SVC())) == (
+        repr(Space.parse(before, SVC()))
+    )
+
+
+def test_lists_and_integers_are_widened(tmp_path):
+    archive = Archive(tmp_path, starter=False)
+    space = {"C": loguniform(1e-4, 1e4), "epsilon": [0.1, 5.0]}
+    archive.append(own_search(space, [(2.0, 5.0), (1e4, 5.0)], LinearSVR()))
+    found = suggest_space(LinearSVR(), archive=archive)
+    assert found["epsilon"] == [0.0, 0.01, 0.1, 1.0, 5.0] and found["C"].support()[1] == 1e4
+    assert _add_values(randint(2, 11), [40, 3]).support() == (2, 40)

@@ -105,8 +105,9 @@ def test_past_task_that_is_no_task_says_how_to_make_one():
         TransferOptimizer({"C": [1, 2]}, [{"C": 1}])
 
 
-def test_example_of_the_readme_runs():
-    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+def test_example_of_the_documentation_runs():
+    page = Path(__file__).parents[2] / "docs" / "parameters.md"
+    text = page.read_text(encoding="utf-8")
     [example] = [
         block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "tasks=past" in block
     ]

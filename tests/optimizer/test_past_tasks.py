@@ -1,16 +1,18 @@
-"""Scores of past tasks: which metric they are ranked by, and in which unit."""
+"""Past tasks in the terms of the target: metric, unit, and parameters that they do not have."""
 
 from functools import partial
 
 import numpy as np
 import pytest
-from scipy.stats import loguniform
+from scipy.stats import loguniform, randint, uniform
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_classification
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import accuracy_score, f1_score, get_scorer, log_loss, make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
 from sktransfer import (
     Archive,
@@ -298,3 +300,42 @@ def test_same_key_of_different_metrics_is_not_compared(tmp_path):
     names = tuned_metric(LogisticRegression(), {"main": "neg_log_loss"}, "main")
     [encoded] = encode_tasks(Space.parse(SPACE), [record], names)
     assert np.allclose(encoded.z, past.cv_results_["mean_test_other"])
+
+
+@pytest.mark.parametrize("surrogate", ["auto", "task-prior"])
+def test_parameter_that_no_past_task_has_is_spread(surrogate):
+    """SelectKBest in front of an SVC that past searches tuned alone."""
+    ranges = {"C": loguniform(1e-2, 1e2), "gamma": loguniform(1e-3, 1e1)}
+
+    def score(params):
+        return -sum(0.1 * np.log10(params[name]) ** 2 for name in ("svc__C", "svc__gamma"))
+
+    steps = make_pipeline(SVC())
+    named = {f"svc__{name}": values for name, values in ranges.items()}
+    past = []
+    for seed in range(3):
+        drawn = Space.parse(named, steps).sample(15, seed)
+        trials = [(params, score(params)) for params in drawn]
+        X, y = make_classification(80, 30, random_state=seed)
+        past.append(Task.from_trials(named, trials, profile(X, y), estimator=steps))
+    space = Space.parse(
+        named | {"selectkbest__k": randint(1, 31)}, make_pipeline(SelectKBest(), SVC())
+    )
+    data = profile(*make_classification(80, 30, random_state=9))
+    optimizer = TransferOptimizer(
+        space, past, profile=data, surrogate=surrogate, metric="accuracy", random_state=0
+    )
+    chosen = []
+    for _ in range(10):
+        [params] = optimizer.ask()
+        chosen.append(params["selectkbest__k"])
+        optimizer.tell(params, score(params) + 0.001 * params["selectkbest__k"])
+    assert sum(14 <= k <= 17 for k in chosen) <= 4
+    assert max(chosen) >= 25 and min(chosen) <= 6 and max(chosen[-4:]) >= 20
+
+
+def test_batch_with_one_past_task_fills_the_space():
+    past = Task.from_trials({"a": uniform()}, [({"a": a}, -a) for a in (0.1, 0.5, 0.9)])
+    optimizer = TransferOptimizer({"a": uniform()}, [past], surrogate="task-prior", random_state=0)
+    origins = [proposal.origin for proposal in optimizer.propose(4)]
+    assert origins == [f"task {past.id}", *["space-filling"] * 3]

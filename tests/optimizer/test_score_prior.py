@@ -199,3 +199,17 @@ def test_regression_and_classification_have_their_own_model():
     assert prior.embedding(prior.describe(profile(X, X[:, 1]))[None]).shape[1] == len(
         load_model("regression")._center
     )
+
+
+def test_offsets_follow_the_scale_of_the_data():
+    X, y = 5 * np.random.default_rng(0).normal(size=(2, 80, 3))
+    names = ("C", "gamma", "tol")
+    space = {f"svr__{name}": loguniform(1e-3, 1e3) for name in names}
+    # A target that is 100 times as large needs such a C, and columns that are 10 times as large a
+    # gamma that is 100 times smaller, unless they are scaled.
+    for steps, expected in (([StandardScaler()], [2, 0, 0]), ([], [2, -2, 0])):
+        parsed = Space.parse(space, make_pipeline(*steps, SVR()))
+        prior = find_score_prior(parsed, profile(X, y[:, 0]), ("r2",))
+        data = profile(X, y[:, 0]), profile(10 * X, 100 * y[:, 0])
+        offsets = prior.offsets(np.stack([prior.describe(each) for each in data]))
+        np.testing.assert_allclose((offsets[0] - offsets[1]) * 6, expected, atol=0.02)

@@ -6,6 +6,7 @@ from scipy.stats import loguniform, randint
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.feature_selection import SelectKBest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -95,7 +96,7 @@ def test_past_trials_are_matched_by_canonical_names():
         {"clf__C": loguniform(1e-3, 1e3), "clf__kernel": ["rbf", "poly"]},
         Pipeline([("clf", SVC())]),
     )
-    codes, kept = encode_past_task(target, past)
+    codes, kept, _ = encode_past_task(target, past)
     assert kept.tolist() == [0, 1]
     c, kernel = (target.column_names().index(name) for name in ("clf__C", "clf__kernel"))
     assert codes[:, c] == pytest.approx([0.5, 1.5])  # out of bounds by its distance
@@ -109,7 +110,7 @@ def test_trials_with_another_category_than_the_fixed_one_are_left_out():
         [({"C": 1, "kernel": "rbf"}, 0.9), ({"C": 10, "kernel": "linear"}, 0.8)],
         estimator=SVC(),
     )
-    codes, kept = encode_past_task(Space.parse({"C": [1, 10]}, SVC(kernel="linear")), past)
+    codes, kept, _ = encode_past_task(Space.parse({"C": [1, 10]}, SVC(kernel="linear")), past)
     assert kept.tolist() == [1]
     assert codes.tolist() == [[1.0]]
 
@@ -129,14 +130,16 @@ def test_task_without_estimator_is_matched_by_declared_names():
 
 def test_unknown_values_are_in_the_middle_or_an_unknown_category():
     past = Task.from_trials({"a": [1, 10]}, [({"a": 10}, 0.5)])
-    codes, _ = encode_past_task(Space.parse({"a": [1, 10], "b": [1, 2, 3], "c": ["x", "y"]}), past)
+    codes, _, _ = encode_past_task(
+        Space.parse({"a": [1, 10], "b": [1, 2, 3], "c": ["x", "y"]}), past
+    )
     assert codes.tolist() == [[1.0, 0.5, UNKNOWN_CATEGORY]]
 
 
 def test_default_that_is_not_a_number_is_in_the_middle_of_the_scale():
     past = Task.from_trials({"C": [1, 10]}, [({"C": 10}, 0.5)], estimator=SVC(gamma="scale"))
     space = Space.parse({"C": [1, 10], "gamma": loguniform(1e-5, 10)}, SVC())
-    codes, _ = encode_past_task(space, past)
+    codes, _, _ = encode_past_task(space, past)
     assert codes[0, space.column_names().index("gamma")] == 0.5
 
 
@@ -166,7 +169,7 @@ def test_past_trials_are_assigned_to_their_branches():
     spec = [{"kernel": ["rbf"], "gamma": [0.1, 1]}, {"kernel": ["poly"], "degree": randint(2, 5)}]
     space = Space.parse(spec, SVC())
     trials = [({"kernel": "poly", "degree": 3}, 0.5), ({"kernel": "rbf", "gamma": 1}, 0.6)]
-    codes, _ = encode_past_task(space, Task.from_trials(spec, trials, estimator=SVC()))
+    codes, _, _ = encode_past_task(space, Task.from_trials(spec, trials, estimator=SVC()))
     assert space.branch_of(codes).tolist() == [1, 0]
     assert np.isfinite(codes).all()
 
@@ -191,7 +194,7 @@ def test_past_tasks_are_assigned_to_their_estimator(is_reversed):
     )
     for task, estimator in ((of_svc, SVC), (of_logistic, LogisticRegression)):
         assert not select_past_tasks([task], space, None, "exclude").excluded
-        codes, kept = encode_past_task(space, task)
+        codes, kept, _ = encode_past_task(space, task)
         found = space.decode(codes)
         assert len(kept) == len(task.trials)
         assert all(type(params["clf"]) is estimator for params in found)
@@ -209,7 +212,7 @@ def test_only_trials_that_chose_the_target_estimator_are_kept():
     for estimator, row in ((LogisticRegression(), 0), (SVC(), 1)):
         space = Space.parse({"C": loguniform(1e-2, 1e2)}, estimator)
         assert not select_past_tasks([past], space, None, "exclude").excluded
-        codes, kept = encode_past_task(space, past)
+        codes, kept, _ = encode_past_task(space, past)
         assert kept.tolist() == [row]
         assert space.decode(codes[0])["C"] == pytest.approx(trials[row][0]["clf__C"])
 
@@ -266,3 +269,30 @@ def test_hint_finds_the_parameter_of_a_step():
         Space.parse({"C": [1, 2]}, pipeline)
     with pytest.raises(ValueError, match=r"Did you mean 'C'\?"):
         Space.parse({"c": [1, 2]}, SVC())
+
+
+def test_columns_without_any_past_value_are_unknown():
+    """A pipeline with a step that past searches did not have."""
+    past = Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], estimator=SVC(kernel="poly"))
+    steps = make_pipeline(SelectKBest(), SVC())
+    names = {"selectkbest__k": [1, 2, 3], "svc__C": [1, 10], "svc__kernel": ["rbf", "linear"]}
+    space = Space.parse(names | {"svc__gamma": loguniform(0.1, 10)}, steps)
+    codes, _, unknown = encode_past_task(space, past)
+    found = dict(zip(space.column_names(), unknown, strict=True))
+    # poly is known and not in the list; gamma="scale" is no number.
+    assert found == {
+        "selectkbest__k": True,
+        "svc__C": False,
+        "svc__gamma": True,
+        "svc__kernel": False,
+    }
+    assert len(codes) == 1
+
+
+def test_inactive_columns_are_not_unknown():
+    past = Task.from_trials({"C": [1, 10]}, [({"C": 1}, 0.5)], estimator=SVC(kernel="linear"))
+    branches = [
+        {"C": [1, 10], "kernel": ["linear"]},
+        {"C": [1, 10], "kernel": ["rbf"], "gamma": [0.1, 1.0]},
+    ]
+    assert not encode_past_task(Space.parse(branches, SVC()), past).unknown.any()

@@ -1,0 +1,58 @@
+"""The default looks at a bounded number of past tasks, those on the most similar data."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.tree import DecisionTreeClassifier
+
+from sktransfer import Archive, Task, TransferSearchCV, profile
+from sktransfer.archive import make_outline
+from sktransfer.model_selection._similar_data import compare_outlines
+from sktransfer.pretrained import load_model
+from sktransfer.surrogates import TaskPrior
+
+SPACE = {"max_depth": [1, 2, 3]}
+
+
+def make_data(n_features, seed, half=0):
+    """Half of the rows of a data set. Both halves are similar, but share no row."""
+    X, y = make_classification(160, n_features, random_state=seed)
+    return X[half::2], y[half::2]
+
+
+@pytest.mark.parametrize("is_pretrained", [True, False])
+def test_outlines_of_similar_data_are_near(is_pretrained):
+    data = [make_data(*each) for each in ((5, 0, 0), (5, 0, 1), (40, 2))]
+    outlines = [make_outline(profile(*each).to_dict()) for each in data]
+    model = load_model("classification") if is_pretrained else None
+    near, far, unknown = compare_outlines([*outlines, make_outline(None)], model)
+    assert near < unknown < far
+
+
+def test_embedding_of_outlines_is_that_of_profiles():
+    data = [profile(*make_data(p, 0)) for p in (5, 9)]
+    model = load_model("classification")
+    [found] = compare_outlines([make_outline(each.to_dict()) for each in data], model)
+    a, b = (model.embed(each) for each in data)
+    assert found == pytest.approx(((a - b) ** 2).sum(), rel=0.02)
+
+
+def test_search_states_its_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(TaskPrior, "max_past_tasks", 2)
+    archive = Archive(tmp_path, starter=False)
+    for seed in range(4):
+        trials = [({"max_depth": depth}, depth / 10) for depth in (1, 2, 3)]
+        data = profile(*make_data(5 + 10 * seed, seed))
+        task = Task.from_trials(
+            SPACE, trials, data, estimator=DecisionTreeClassifier(), id=f"task-{seed}"
+        )
+        archive.append(task)
+    search = TransferSearchCV(
+        DecisionTreeClassifier(), SPACE, n_iter=2, cv=2, archive=archive, random_state=0
+    )
+    search.fit(*make_data(5, 0, half=1))
+    reasons = {task["id"]: task["excluded"] for task in search.source_tasks_}
+    assert sum(reason is None for reason in reasons.values()) == 2
+    assert reasons["task-0"] is None
+    assert reasons["task-3"] == "2 other past tasks have more similar data"
+    assert np.isfinite(search.best_score_)
