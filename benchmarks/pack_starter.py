@@ -28,8 +28,9 @@ from sktransfer.archive._storage import SUFFIX, read_plain, record_files, write_
 from sktransfer.utils._hashing import hash_bytes
 from sktransfer.utils._values import Plain, identity
 
-N_DIGITS = 5  # of parameters, scores and metrics
-N_DIGITS_OF_FIELD = {"score": N_DIGITS, "std": 3, "fit_time": 3}
+N_DIGITS = 5  # of parameters and scores
+N_DIGITS_OF_METRIC = 4
+N_DIGITS_OF_FIELD = {"score": N_DIGITS, "std": 2, "fit_time": 2}
 MAX_ROWS = 1000  # of a data set that are used
 MAX_STORED_ROWS = 5000  # of a data file; the data set itself may have more
 _MISSING = object()
@@ -149,7 +150,9 @@ def trials_to_columns(trials: Sequence[Trial]) -> dict[str, dict[str, Plain]]:
             for name in names
         },
         "metrics": {
-            name: _to_column([trial.metrics.get(name, _MISSING) for trial in trials])
+            name: _to_column(
+                [trial.metrics.get(name, _MISSING) for trial in trials], N_DIGITS_OF_METRIC
+            )
             for name in metrics
         },
         "facts": {

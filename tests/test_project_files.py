@@ -111,3 +111,9 @@ def test_links_between_pages_resolve(name):
     # Links to ../.. lead out of the checkout, to other pages of the repository on the web.
     inside = [link for link in links if not link.startswith("../../actions/")]
     assert [link for link in inside if not (folder / link).exists()] == []
+
+
+def test_shipped_models_and_tasks_are_small():
+    package = ROOT / "sktransfer"
+    shipped = [*package.glob("pretrained/*.npz"), *package.glob("archive/starter/*.joblib")]
+    assert 20 < len(shipped) and sum(file.stat().st_size for file in shipped) < 4e6
