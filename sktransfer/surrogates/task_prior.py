@@ -61,13 +61,18 @@ from sktransfer.surrogates._core.past_prior import (
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates._core.search_start import PastSettings, filled_until, is_surprise
 from sktransfer.surrogates._core.task_comparison import TaskComparison
-from sktransfer.surrogates._core.task_gaussian_processes import average_lengths
-from sktransfer.surrogates._core.task_processes import TaskProcesses
+from sktransfer.surrogates._core.task_gaussian_processes import (
+    TaskGPs,
+    average_lengths,
+    fit_tasks,
+    pad_tasks,
+)
+from sktransfer.surrogates._core.task_processes import TaskProcesses, hide_unknown
 from sktransfer.surrogates._core.transported_past import (
     TargetPrediction,
     describe_past,
     describe_target,
-    fit_prediction,
+    fit_past,
     offset_past,
     offset_target,
 )
@@ -156,7 +161,8 @@ class TaskPrior(TaskProcesses):
 
     def _set_up(self, past: PastTrials) -> None:
         super()._set_up(past)
-        self._means_cache: tuple[tuple, TargetPrediction | None, PastMeans] | None = None
+        self._means_cache: tuple[tuple, PastMeans] | None = None
+        self._residual_cache: TaskGPs | None = None
 
     # -- training ------------------------------------------------------------------------------
 
@@ -185,31 +191,46 @@ class TaskPrior(TaskProcesses):
         if descriptions is None or prior is None:
             self.learned_ |= self._compare_tasks().fit_hyperparameters(weighted / units[1])[0]
             return
-        prediction = self._fit_gain(prior, descriptions)
+        if prior.has_scores:
+            self._fit_residuals(prior, descriptions, tasks)
         embedded = prior.embedding(descriptions)
-        comparison = self._compare_tasks()
-        if prediction is not None:
-            comparison = comparison.with_expected(prediction, descriptions)
-        self.learned_ |= comparison.choose_distance(embedded, weighted / units[1])
+        self.learned_ |= self._compare_tasks().choose_distance(embedded, weighted / units[1])
 
-    def _fit_gain(self, prior: ScorePrior, descriptions: np.ndarray) -> TargetPrediction | None:
-        """Find how much past scores follow their predictions; None without predictions."""
-        if not prior.has_scores:
-            return None
-        prediction = fit_prediction(prior, self.past_, descriptions)
-        self.learned_["gain"] = np.array(prediction.gain)
-        return prediction
+    def _fit_residuals(
+        self, prior: ScorePrior, descriptions: np.ndarray, tasks: Sequence[EncodedTask]
+    ) -> None:
+        """Fit a process to what each past task adds to the predictions from its data."""
+        gain, residuals = fit_past(prior, self.past_, descriptions)
+        trials = pad_tasks(replace(self.past_, z=residuals), self.learned_["kept"])
+        h = hide_unknown(fit_tasks(*trials, self.past_.categorical, self.kernel), tasks)
+        self.learned_ |= {"gain": np.array(gain), "residuals": residuals, "residual_h": h}
 
     def _compare_tasks(self) -> TaskComparison:
+        past, processes, h = self._comparable_past, self._processes, self.learned_["h"]
+        if "residuals" in self.learned_:
+            past, h = self._past_residuals, self.learned_["residual_h"]
+            processes = self._residual_processes
         return TaskComparison(
-            self._comparable_past,
-            self._processes,
+            past,
+            processes,
             self.learned_["kept"],
-            self.learned_["h"][:, :-2],
+            h[:, :-2],
             self.kernel,
             self.max_tasks,
             self._prior_count,
         )
+
+    @property
+    def _past_residuals(self) -> PastTrials:
+        return replace(self._comparable_past, z=self.learned_["residuals"])
+
+    @property
+    def _residual_processes(self) -> TaskGPs:
+        """A process for each past task, on what it adds to the predictions from its data."""
+        if self._residual_cache is None:
+            h = self.learned_["residual_h"]
+            self._residual_cache = self._make_processes(self._past_residuals, h)
+        return self._residual_cache
 
     @property
     def _comparable_past(self) -> PastTrials:
@@ -414,28 +435,24 @@ class TaskPrior(TaskProcesses):
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, target.z)
         residual, noise = map(float, self.learned_["hyperparameters"][1:])
-        means = self._means(numbers, prediction, self._offset(target))
+        means = self._means(numbers, prediction is not None, self._offset(target))
         return PastPrior(means, weights, residual, noise, prediction), level
 
-    def _means(
-        self, numbers: np.ndarray, prediction: TargetPrediction | None, offset: np.ndarray
-    ) -> PastMeans:
+    def _means(self, numbers: np.ndarray, is_predicted: bool, offset: np.ndarray) -> PastMeans:
         """What these past tasks add. It is cached: a target's similar tasks do not change."""
-        key, cached = (numbers.tobytes(), offset.tobytes()), self._means_cache
-        if cached is None or cached[0] != key or cached[1] != prediction:
+        key = (numbers.tobytes(), is_predicted, offset.tobytes())
+        if self._means_cache is None or self._means_cache[0] != key:
             rows = np.isin(self.past_.owner, numbers) & self.learned_["kept"]
-            lengths, unknown = average_lengths(self.learned_["h"][numbers, :-2])
-            processes = self._processes.take(numbers)
+            h = self.learned_["residual_h" if is_predicted else "h"]
+            lengths, unknown = average_lengths(h[numbers, :-2])
+            processes = self._residual_processes if is_predicted else self._processes
+            chosen = processes.take(numbers)
 
             def evaluate(theta: np.ndarray) -> np.ndarray:
-                theta = theta + offset
-                means = processes.mean(theta)
-                if prediction is None:
-                    return means
-                return means - prediction.of_past(theta, self.learned_["descriptions"][numbers])
+                return chosen.mean(theta + offset)
 
             trials = join_trials(self._comparable_past, rows)
             trials = replace(trials, theta=trials.theta - offset)
             made = PastMeans(trials, lengths, unknown, self.kernel, evaluate)
-            self._means_cache = cached = key, prediction, made
-        return cached[2]
+            self._means_cache = key, made
+        return self._means_cache[1]

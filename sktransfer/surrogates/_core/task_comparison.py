@@ -5,8 +5,7 @@ Notation of `leave_one_out`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from sktransfer.surrogates._core.leave_one_out import (
 )
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates._core.task_gaussian_processes import TaskGPs, average_lengths
-from sktransfer.surrogates._core.transported_past import TargetPrediction
 
 MAX_VALIDATION_TASKS = 40  # past tasks that the hyperparameters are selected on
 
@@ -31,6 +29,7 @@ class TaskComparison:
     Parameters
     ----------
     past : PastTrials
+        Its scores may be residuals of predictions.
     processes : TaskGPs
         One for each past task.
     kept : ndarray of bool, shape (N,)
@@ -42,9 +41,6 @@ class TaskComparison:
         Maximum number of other tasks that a task is predicted from.
     prior_count : float
         As in `kernel_weights`.
-    expected : dict of int to ndarray of shape (m, n)
-        What was predicted at the trials of a past task, from the data of each past task. It is
-        subtracted before past tasks are compared. Empty without predictions.
     """
 
     past: PastTrials
@@ -54,7 +50,6 @@ class TaskComparison:
     kernel: str
     max_tasks: int
     prior_count: float = 0.0
-    expected: Mapping[int, np.ndarray] = field(default_factory=dict)
 
     @property
     def validation_tasks(self) -> list[int]:
@@ -66,16 +61,6 @@ class TaskComparison:
     def rows_of(self, task: int) -> np.ndarray:
         """Rows of the trials that the process of a past task knows."""
         return np.flatnonzero((self.past.owner == task) & self.kept)
-
-    def with_expected(
-        self, prediction: TargetPrediction, descriptions: np.ndarray
-    ) -> TaskComparison:
-        """The same with `expected` scores, given the descriptions of all past data, (m, q)."""
-        expected = {
-            task: prediction.of_past(self.past.theta[self.rows_of(task)], descriptions)
-            for task in self.validation_tasks
-        }
-        return replace(self, expected=expected)
 
     def choose_distance(
         self, embedded: np.ndarray, by_features: np.ndarray
@@ -123,8 +108,6 @@ class TaskComparison:
             lengths, _ = average_lengths(self.lengths[others])
             K = kernel_matrix(theta, theta, lengths, self.past.categorical, self.kernel)
             F = self.processes.take(others).mean(theta)
-            if self.expected:
-                z, F = z - self.expected[task][task], F - self.expected[task][others]
             found.append(loo_log_likelihood(z, K, F, squares[task][others], self.prior_count))
             n_trials.append(len(z))
         best, is_noise, value = select_by_likelihood(np.array(found), np.array(n_trials))

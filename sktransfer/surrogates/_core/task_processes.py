@@ -67,10 +67,7 @@ class TaskProcesses(TransferSurrogate):
             h[task] = known.get(_trials_key(theta[task], z[task], real[task]), np.nan)
         new = np.isnan(h).any(axis=1)
         h[new] = fit_tasks(theta[new], z[new], real[new], self.past_.categorical, self.kernel)
-        for task, encoded in enumerate(tasks):
-            if encoded.unknown is not None:
-                h[task, :-2][encoded.unknown] = CONSTANT_LOG_LENGTH
-        self.learned_ |= {"h": h, "kept": kept}
+        self.learned_ |= {"h": hide_unknown(h, tasks), "kept": kept}
 
     def _known_hyperparameters(self, warm_from: Surrogate | None) -> dict[bytes, np.ndarray]:
         """Hyperparameters of an earlier surrogate, by the trials that they were fitted to."""
@@ -95,11 +92,18 @@ class TaskProcesses(TransferSurrogate):
     @property
     def _processes(self) -> TaskGPs:
         if self._processes_cache is None:
-            theta, z, real = pad_tasks(self._comparable_past, self.learned_["kept"])
-            self._processes_cache = TaskGPs(
-                theta, z, real, self.learned_["h"], self.past_.categorical, self.kernel
-            )
+            self._processes_cache = self._make_processes(self._comparable_past, self.learned_["h"])
         return self._processes_cache
+
+    def _make_processes(self, past: PastTrials, h: np.ndarray) -> TaskGPs:
+        trials = pad_tasks(past, self.learned_["kept"])
+        return TaskGPs(*trials, h, past.categorical, self.kernel)
+
+
+def hide_unknown(h: np.ndarray, tasks: Sequence[EncodedTask]) -> np.ndarray:
+    """Hyperparameters (m, d + 2) of processes that are constant in columns that a task lacks."""
+    unknown = [np.zeros(h.shape[1] - 2, bool) if t.unknown is None else t.unknown for t in tasks]
+    return np.hstack([np.where(unknown, CONSTANT_LOG_LENGTH, h[:, :-2]), h[:, -2:]])
 
 
 def _trials_key(theta: np.ndarray, z: np.ndarray, real: np.ndarray) -> bytes:

@@ -4,7 +4,11 @@ Notation of `task_prior`; h(theta, D) the prediction from the description D of a
 task says how its scores differ from what its data made one expect. The target is expected to differ
 in the same way:
 
-    mu(theta) = g h(theta, D_target) + sum_i w_i rho_i(theta),   rho_i = mu_i - g h(theta, D_i).
+    mu(theta) = g h(theta, D_target) + sum_i w_i rho_i(theta),
+
+rho_i the mean of a process on the residuals r_i = z_i - a_i - g h(theta_i, D_i) of the task's own
+trials, a_i their average level. Where a past search did not look, rho_i is 0 and the prediction
+stands.
 
 The same setting means different things on data of different scales: C, epsilon and gamma of an SVR
 have units. So tasks are compared at comparable codes: theta plus an offset that depends on D.
@@ -50,28 +54,10 @@ class TargetPrediction:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def embedding(self, descriptions: np.ndarray) -> np.ndarray:
-        """The part of descriptions by which data sets are compared; (K, q) -> (K, p)."""
-        return self._prior.embedding(descriptions)
-
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation; (n, d) -> (n,), (n,)."""
         [mean], [std] = self._prior.predict(theta, self._description[None])
         return self.gain * mean, self.gain * std
-
-    def of_past(self, theta: np.ndarray, descriptions: np.ndarray) -> np.ndarray:
-        """The predictions on past data at comparable codes; (n, d), (m, q) -> (m, n).
-
-        Past tasks without a description (NaN) have the target's.
-        """
-        known = np.isfinite(descriptions).all(axis=1)
-        used = np.where(known[:, None], descriptions, self._description)
-        offsets = self._prior.offsets(used)
-        if not offsets.any():
-            return self.gain * self._prior.predict(theta, used)[0]
-        pairs = zip(offsets, used, strict=True)
-        found = [self._prior.predict(theta - offset, each[None])[0][0] for offset, each in pairs]
-        return self.gain * np.stack(found)
 
     @property
     def has_unit(self) -> bool:
@@ -156,10 +142,21 @@ def fit_gain(past: PastTrials, predicted: Sequence[np.ndarray | None]) -> float:
     return max(product / variance, 0.0)
 
 
-def fit_prediction(
+def fit_past(
     prior: ScorePrior, past: PastTrials, descriptions: np.ndarray
-) -> TargetPrediction:
-    """Predictions with the gain that fits past tasks, on average data; (m, q) descriptions."""
-    gain = fit_gain(past, predict_past(prior, past, descriptions))
-    average = descriptions[np.isfinite(descriptions).all(axis=1)].mean(axis=0)
-    return TargetPrediction(prior, average, gain)
+) -> tuple[float, np.ndarray]:
+    """The gain, and the residuals of all past trials; (m, q) -> (N,).
+
+    Tasks whose data are not known have the predictions of average data.
+    """
+    known = np.isfinite(descriptions).all(axis=1)
+    filled = np.where(known[:, None], descriptions, descriptions[known].mean(axis=0))
+    predicted = predict_past(prior, past, filled)
+    gain = fit_gain(past, [h if ok else None for h, ok in zip(predicted, known, strict=True)])
+    residuals = past.z.copy()
+    for task, h in enumerate(predicted):
+        if h is not None:
+            own = past.owner == task
+            residuals[own] -= gain * h
+            residuals[own] -= residuals[own].mean()
+    return gain, residuals
