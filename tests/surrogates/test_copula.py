@@ -271,6 +271,7 @@ def test_copula_accepts_unusual_past_tasks(method, tasks, trials):
         assert np.isfinite(posterior.sample(THETA, 2, np.random.default_rng(0))).all()
 
 
+@pytest.mark.slow
 def test_copula_fits_many_tasks():
     rng = np.random.default_rng(0)
     tasks = []

@@ -22,6 +22,7 @@ def data(seed):
     return profile(*make_classification(60, 4, random_state=seed), keep="sample")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["auto", "gp", "dist-gp", "dklm", "ablr", "copula-gp"])
 def test_search_ignores_torch_default_device(surrogate, elsewhere):
     draws = np.random.default_rng(0).random((4, 10))

@@ -387,6 +387,7 @@ def test_dklm_accepts_unknown_categories(name):
     assert_finite(quick(name).fit([gone] * 3), task([0.0]), task([0.0]).theta)
 
 
+@pytest.mark.slow
 def test_dklm_fits_500_tasks_of_any_length():
     rng = np.random.default_rng(0)
     tasks = [unusual_task(rng.random(rng.integers(1, 61)), seed, f"t{seed}") for seed in range(500)]

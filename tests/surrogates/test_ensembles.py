@@ -211,6 +211,7 @@ def test_ensembles_reject_invalid_parameters(surrogate, name, value):
 # -- many tasks ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ensembles_fit_500_tasks_of_any_length():
     sizes = np.random.default_rng(0).integers(1, 61, 500)
     rgpe = RGPE().fit(lengths(*sizes))

@@ -288,6 +288,7 @@ def search(surrogate, tasks, noise, n, seed=0):
     return np.array(best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dist-gp", "dist-blr", "manual-gp", "manual-blr"])
 def test_first_trial_depends_on_data(name):
     for noise in (0.1, 5.0):
