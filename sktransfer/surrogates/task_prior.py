@@ -206,31 +206,19 @@ class TaskPrior(TaskProcesses):
         self.learned_ |= {"gain": np.array(gain), "residuals": residuals, "residual_h": h}
 
     def _compare_tasks(self) -> TaskComparison:
-        past, processes, h = self._comparable_past, self._processes, self.learned_["h"]
-        if "residuals" in self.learned_:
-            past, h = self._past_residuals, self.learned_["residual_h"]
-            processes = self._residual_processes
-        return TaskComparison(
-            past,
-            processes,
-            self.learned_["kept"],
-            h[:, :-2],
-            self.kernel,
-            self.max_tasks,
-            self._prior_count,
-        )
+        past, processes, h = self._past_processes("residuals" in self.learned_)
+        kept, count = self.learned_["kept"], self._prior_count
+        return TaskComparison(past, processes, kept, h[:, :-2], self.kernel, self.max_tasks, count)
 
-    @property
-    def _past_residuals(self) -> PastTrials:
-        return replace(self._comparable_past, z=self.learned_["residuals"])
-
-    @property
-    def _residual_processes(self) -> TaskGPs:
-        """A process for each past task, on what it adds to the predictions from its data."""
+    def _past_processes(self, is_residual: bool) -> tuple[PastTrials, TaskGPs, np.ndarray]:
+        """Past trials, a process for each task, and hyperparameters; of scores or of residuals."""
+        if not is_residual:
+            return self._comparable_past, self._processes, self.learned_["h"]
+        past = replace(self._comparable_past, z=self.learned_["residuals"])
+        h = self.learned_["residual_h"]
         if self._residual_cache is None:
-            h = self.learned_["residual_h"]
-            self._residual_cache = self._make_processes(self._past_residuals, h)
-        return self._residual_cache
+            self._residual_cache = self._make_processes(past, h)
+        return past, self._residual_cache, h
 
     @property
     def _comparable_past(self) -> PastTrials:
@@ -442,17 +430,13 @@ class TaskPrior(TaskProcesses):
         """What these past tasks add. It is cached: a target's similar tasks do not change."""
         key = (numbers.tobytes(), is_predicted, offset.tobytes())
         if self._means_cache is None or self._means_cache[0] != key:
-            rows = np.isin(self.past_.owner, numbers) & self.learned_["kept"]
-            h = self.learned_["residual_h" if is_predicted else "h"]
+            past, processes, h = self._past_processes(is_predicted)
+            rows = np.isin(past.owner, numbers) & self.learned_["kept"]
             lengths, unknown = average_lengths(h[numbers, :-2])
-            processes = self._residual_processes if is_predicted else self._processes
-            chosen = processes.take(numbers)
-
-            def evaluate(theta: np.ndarray) -> np.ndarray:
-                return chosen.mean(theta + offset)
-
-            trials = join_trials(self._comparable_past, rows)
+            chosen, trials = processes.take(numbers), join_trials(past, rows)
             trials = replace(trials, theta=trials.theta - offset)
-            made = PastMeans(trials, lengths, unknown, self.kernel, evaluate)
+            made = PastMeans(
+                trials, lengths, unknown, self.kernel, lambda theta: chosen.mean(theta + offset)
+            )
             self._means_cache = key, made
         return self._means_cache[1]

@@ -106,6 +106,19 @@ def test_past_tasks_are_compared_with_their_own_predictions():
     np.testing.assert_allclose(best_guess(model, target(0.5)), [0.75, 0.5], atol=0.13)
 
 
+def test_prediction_stands_where_past_searches_did_not_look():
+    """Past trials are near the best settings only, as those of a search are."""
+    past = []
+    for i, peak in enumerate((0.3, 0.4, 0.5, 0.6)):
+        theta = np.array([peak, 0.5]) + np.random.default_rng(i).uniform(-0.1, 0.1, (20, 2))
+        z = bump(theta, (peak, 0.5))
+        past.append(EncodedTask(theta, z, NUMBERS, data_with_peak(peak), id=str(i), prior=Peaks()))
+    model, new = TaskPrior().fit(past), target(0.45)
+    mean, _ = model.posterior(new).predict(GRID)
+    [predicted], _ = new.prior.predict(GRID, np.array([[0.45, 0.5]]))
+    assert np.corrcoef(mean, predicted)[0, 1] > 0.88
+
+
 def test_predictions_of_another_direction_lose_their_gain():
     past = [past_task(p, seed=i, prior=Peaks(sign=-1.0)) for i, p in enumerate((0.45, 0.5, 0.55))]
     model = TaskPrior().fit(past * 4)
