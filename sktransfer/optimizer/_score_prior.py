@@ -173,7 +173,16 @@ class PretrainedScores(ScorePrior):
     # -- scores --------------------------------------------------------------------------------
 
     def predict(self, theta: np.ndarray, descriptions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        codes = np.stack([self._encode(theta, each[-N_UNITS:]) for each in descriptions])
+        return self._predict([theta] * len(descriptions), descriptions)
+
+    def predict_each(self, thetas: np.ndarray, descriptions: np.ndarray) -> np.ndarray:
+        return self._predict(thetas, descriptions)[0]
+
+    def _predict(
+        self, thetas: Sequence[np.ndarray] | np.ndarray, descriptions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        pairs = zip(thetas, descriptions[:, -N_UNITS:], strict=True)
+        codes = np.stack([self._encode(theta, units) for theta, units in pairs])
         return self._model.predict(self._owner, codes, self.embedding(descriptions), self._metric)
 
     def _encode(self, theta: np.ndarray, log_units: np.ndarray) -> np.ndarray:

@@ -5,7 +5,7 @@ Notation of `leave_one_out`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -44,7 +44,8 @@ class TaskComparison:
         As in `kernel_weights`.
     expected : dict of int to ndarray of shape (m, n)
         What was predicted at the trials of a past task, from the data of each past task. It is
-        subtracted before past tasks are compared. Empty without predictions.
+        subtracted before past tasks are compared. NaN where it is not needed. Empty without
+        predictions.
     """
 
     past: PastTrials
@@ -67,18 +68,44 @@ class TaskComparison:
         """Rows of the trials that the process of a past task knows."""
         return np.flatnonzero((self.past.owner == task) & self.kept)
 
+    def nearest_to(self, task: int, squares: np.ndarray) -> np.ndarray:
+        """Numbers of the other tasks that a task is predicted from, by squared distances (m, m)."""
+        m = len(self.past)
+        excluded = np.where(np.arange(m) == task, np.inf, 0)
+        order = np.argsort(squares[task] + excluded, kind="stable")
+        return order[: min(m - 1, self.max_tasks)]
+
     def with_expected(
-        self, prediction: TargetPrediction, descriptions: np.ndarray
+        self,
+        prediction: TargetPrediction,
+        descriptions: np.ndarray,
+        distances: Sequence[np.ndarray],
     ) -> TaskComparison:
-        """The same with `expected` scores, given the descriptions of all past data, (m, q)."""
-        expected = {
-            task: prediction.of_past(self.past.theta[self.rows_of(task)], descriptions)
-            for task in self.validation_tasks
-        }
+        """The same with `expected` scores where they are needed.
+
+        Parameters
+        ----------
+        prediction : TargetPrediction
+        descriptions : ndarray of shape (m, q)
+            Of all past data.
+        distances : sequence of ndarray of shape (m, m)
+            Squared distances by which tasks will be compared.
+        """
+        expected = {}
+        for task in self.validation_tasks:
+            near = [self.nearest_to(task, squares) for squares in distances]
+            needed = np.unique(np.concatenate([[task], *near]))
+            theta = self.past.theta[self.rows_of(task)]
+            expected[task] = np.full((len(self.past), len(theta)), np.nan)
+            expected[task][needed] = prediction.of_past(theta, descriptions[needed])
         return replace(self, expected=expected)
 
     def choose_distance(
-        self, embedded: np.ndarray, by_features: np.ndarray
+        self,
+        embedded: np.ndarray,
+        by_features: np.ndarray,
+        prediction: TargetPrediction | None,
+        descriptions: np.ndarray,
     ) -> dict[str, np.ndarray]:
         """Compare data sets by the embedding, or by meta-features where these predict better.
 
@@ -88,12 +115,15 @@ class TaskComparison:
             NaN where data are not known.
         by_features : ndarray of shape (m, m)
             Squared distances of the meta-features.
+        prediction, descriptions
+            As in `with_expected`. None if there are no predictions.
         """
-        is_known = np.isfinite(embedded).all(axis=1)
-        filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
-        squares = squared_distances(filled, filled, np.ones(filled.shape[1]))
-        unit = median_distance(squares)
-        found = [self.fit_hyperparameters(each) for each in (squares / unit, by_features)]
+        squares, unit = compare_embeddings(embedded)
+        distances = (squares / unit, by_features)
+        compared = self
+        if prediction is not None:
+            compared = self.with_expected(prediction, descriptions, distances)
+        found = [compared.fit_hyperparameters(each) for each in distances]
         uses_embedding = found[0][1] >= found[1][1]
         chosen = found[0] if uses_embedding else found[1]
         return chosen[0] | {
@@ -115,10 +145,7 @@ class TaskComparison:
             return {"hyperparameters": default, "noise": np.array(False)}, 0.0
         found, n_trials = [], []
         for task in self.validation_tasks:
-            excluded = np.where(np.arange(m) == task, np.inf, 0)
-            order = np.argsort(squares[task] + excluded, kind="stable")
-            others = order[: min(m - 1, self.max_tasks)]
-            rows = self.rows_of(task)
+            others, rows = self.nearest_to(task, squares), self.rows_of(task)
             theta, z = self.past.theta[rows], self.past.z[rows]
             lengths, _ = average_lengths(self.lengths[others])
             K = kernel_matrix(theta, theta, lengths, self.past.categorical, self.kernel)
@@ -129,3 +156,14 @@ class TaskComparison:
             n_trials.append(len(z))
         best, is_noise, value = select_by_likelihood(np.array(found), np.array(n_trials))
         return {"hyperparameters": best, "noise": np.array(is_noise)}, value
+
+
+def compare_embeddings(embedded: np.ndarray) -> tuple[np.ndarray, float]:
+    """Squared distances, and their median; (m, p), NaN where data are not known -> (m, m).
+
+    Data that are not known have the mean of the others.
+    """
+    is_known = np.isfinite(embedded).all(axis=1)
+    filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
+    squares = squared_distances(filled, filled, np.ones(filled.shape[1]))
+    return squares, median_distance(squares)

@@ -69,9 +69,7 @@ class TargetPrediction:
         offsets = self._prior.offsets(used)
         if not offsets.any():
             return self.gain * self._prior.predict(theta, used)[0]
-        pairs = zip(offsets, used, strict=True)
-        found = [self._prior.predict(theta - offset, each[None])[0][0] for offset, each in pairs]
-        return self.gain * np.stack(found)
+        return self.gain * self._prior.predict_each(theta - offsets[:, None], used)
 
     @property
     def has_unit(self) -> bool:
@@ -112,11 +110,17 @@ def describe_past(tasks: Sequence[EncodedTask]) -> np.ndarray | None:
     return np.array([np.full(q, np.nan) if each is None else each for each in found])
 
 
-def offset_past(prior: ScorePrior, descriptions: np.ndarray) -> np.ndarray:
-    """Offsets of past tasks, (m, d) or (m, 1); tasks whose data are not known have the mean."""
+def offset_past(
+    prior: ScorePrior, descriptions: np.ndarray, usual: np.ndarray | None = None
+) -> np.ndarray:
+    """Offsets of past tasks, (m, d) or (m, 1).
+
+    Tasks whose data are not known have the `usual` ones, by default the mean of the others.
+    """
     known = np.isfinite(descriptions).all(axis=1)
     offsets = prior.offsets(descriptions)
-    return np.where(known[:, None], offsets, offsets[known].mean(axis=0))
+    usual = offsets[known].mean(axis=0) if usual is None else usual
+    return np.where(known[:, None], offsets, usual)
 
 
 def offset_target(target: EncodedTask, past: np.ndarray | None) -> np.ndarray:
