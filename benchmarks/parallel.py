@@ -58,7 +58,7 @@ PAGE = RESULTS / "parallel.md"
 ESTIMATORS, N_SETS = ("tree", "neighbors", "elastic-net"), 5
 N_EVALUATIONS, BATCH_SIZE = 32, 4
 METHODS = ("sktransfer", "optuna TPESampler")
-N_TRIALS, DIMENSIONS = (10, 50, 200, 500), (2, 8, 20, 50)
+N_TRIALS, DIMENSIONS = (10, 50, 100, 200, 500), (2, 8, 20, 50)
 ASKERS = ("sktransfer", "optuna GPSampler", "optuna TPESampler", "skopt")
 N_WORKERS = 4
 FIELDS = {
@@ -350,10 +350,14 @@ def main() -> None:
     if options.part == "batches":
         folder = data_folder(options.data)
         keys = batch_keys(folder)
-        run_all(store, FIELDS["batches"], keys, run_batches, options.jobs, lambda key: (folder,))
+        packed = packed_runs("batches")
+        run_all(
+            store, FIELDS["batches"], keys, run_batches, options.jobs, lambda key: (folder,), packed
+        )
     elif options.part == "ask":
         keys = [(n, d, method) for n in N_TRIALS for d in DIMENSIONS for method in ASKERS]
-        run_all(store, FIELDS["ask"], keys, run_ask, options.jobs)
+        packed = packed_runs("ask")
+        run_all(store, FIELDS["ask"], keys, run_ask, options.jobs, packed=packed)
     elif options.part in ("engines", "ray"):
         rows = run_engines() if options.part == "engines" else run_ray()
         append_runs(rows, options.work / "parallel-engines.jsonl")

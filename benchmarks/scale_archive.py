@@ -193,10 +193,10 @@ def main() -> None:
             found[size] = measure_size(path)
             print(size, found[size], flush=True)
             shutil.rmtree(path)
-    lines = report(found)
+            lines = report(found)
+            if options.report:
+                write_section(options.report, "# Large archives", lines)
     print(format_page(lines))
-    if options.report:
-        write_section(options.report, "# Large archives", lines)
 
 
 if __name__ == "__main__":

@@ -143,8 +143,8 @@ def save_if_worthwhile(directory: Path) -> None:
     # A copy, because other threads may add to it.
     found, (n_new, parts) = dict(_known.get(key, {})), _unsaved.pop(key, (0, []))
     changed = [entry for entry in _newest_with_hashes(found.values()) if entry.is_changed]
-    is_due = n_new >= max(MIN_OPENED, MIN_NEW_SHARE * len(found)) or _count_parts(parts) > MAX_PARTS
-    if not is_due and len(changed) < MIN_OPENED:
+    enough = max(MIN_OPENED, MIN_NEW_SHARE * len(found))
+    if max(n_new, len(changed)) < enough and _count_parts(parts) <= MAX_PARTS:
         return
     with contextlib.suppress(
         OSError

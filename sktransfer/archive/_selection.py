@@ -44,6 +44,9 @@ MAX_COMPARED = 4
 """How many times the number of used tasks are compared with the target's rows. Those beyond it
 have less similar data, and would have to be read."""
 
+GROWTH = 1.25
+"""Factor by which an archive grows until another sample of its tasks is drawn."""
+
 MIN_OVERLAP = 1e-12  # a share above zero, however small
 _OTHER_PROBLEM = ("another estimator", "no parameter in common", "no successful trial")
 _DETAIL = re.compile(
@@ -123,20 +126,51 @@ class Limit:
     distances : callable
         Tasks -> the distance of each one's data from the target's. Those with the smallest are
         used. It need not read the tasks (see `outlines_of`).
+    n_nearest : int or None
+        If given, `max_tasks` tasks are a sample that is the same for every target, so that what a
+        model learns from it can be used again. It comes first, the oldest task first. The
+        `n_nearest` tasks with the most similar data follow.
     """
 
     max_tasks: int
     distances: Callable[[Sequence[Task]], np.ndarray]
+    n_nearest: int | None = None
 
     @property
     def reason(self) -> str:
-        return f"{self.max_tasks} other past tasks have more similar data"
+        return f"{self.n_nearest or self.max_tasks} other past tasks have more similar data"
+
+    def sample(self, tasks: list[Task]) -> list[Task]:
+        """Return tasks, those of the sample first, the oldest first.
+
+        A sample of older tasks stays the same until the archive has grown by GROWTH.
+        """
+        records = [task for task in tasks if isinstance(task, LazyTask)]
+        # Which tasks of the starter archive are excluded depends on the sizes of the target.
+        drawn = records if len(records) >= self.max_tasks else tasks
+        oldest_first = sorted(drawn, key=lambda task: (task.created, task.id))
+        n = count_in_steps(len(drawn), min(self.max_tasks, len(drawn)))
+        chosen = set(np.linspace(0, n - 1, min(n, self.max_tasks)).astype(int).tolist())
+        rest = [task for number, task in enumerate(oldest_first) if number not in chosen]
+        return [oldest_first[number] for number in sorted(chosen)] + rest
 
     def sort(self, tasks: list[Task]) -> list[Task]:
         """Return tasks by distance, the newest of equal ones first."""
         newest_first = tasks[::-1]
         order = np.argsort(self.distances(newest_first), kind="stable")
         return [newest_first[number] for number in order]
+
+
+def count_in_steps(n: int, first: int) -> int:
+    """Return the last of the numbers `first`, GROWTH times it and so on that is at most `n`.
+
+    >>> [count_in_steps(n, 30) for n in (30, 36, 37, 45, 46)]
+    [30, 30, 37, 37, 46]
+    """
+    found = following = first
+    while following <= n:
+        found, following = following, max(following + 1, int(following * GROWTH))
+    return found
 
 
 def outlines_of(tasks: Iterable[Task]) -> list[Outline]:
@@ -162,34 +196,76 @@ def select_past_tasks(
     place = {id(task): number for number, task in enumerate(tasks)}
     rows = RowComparison(as_profiles(profile), check_overlap(overlap), key)
     candidates, excluded = _same_problem(tasks, describe_space(space))
-    rest: list[Task] = []
-    if limit is not None and len(candidates) > limit.max_tasks:
-        candidates = limit.sort(candidates)
-        n_compared = MAX_COMPARED * limit.max_tasks
-        candidates, rest = candidates[:n_compared], candidates[n_compared:]
-    used: list[Task] = []
-    for number, task in enumerate(candidates):
-        if limit is not None and len(used) == limit.max_tasks:
-            rest = candidates[number:] + rest
-            break
-        try:
-            reason = rows.reason_to_exclude(task)
-        except RecordError as error:  # damaged since it was listed
-            warn_skipped(error)
-            continue
-        if reason:
-            excluded.append((task, reason))
-        else:
-            used.append(task)
+    check = _RowCheck(rows)
+    used = _choose_tasks(candidates, check, limit, lambda task: place[id(task)])
+    excluded += check.excluded
     if limit is not None:
+        rest = [task for task in candidates if id(task) not in check.known]
         excluded += [(task, limit.reason) for task in rest]
-        # The order in which they were listed, whatever the target.
-        used.sort(key=lambda task: place[id(task)])
         excluded.sort(key=lambda pair: place[id(pair[0])])
     repeated = rows.reasons_of_repetition(used)
     excluded += [(task, repeated[task.id]) for task in used if task.id in repeated]
     kept = tuple(task for task in used if task.id not in repeated)
     return Selection(kept, tuple(excluded), {task.id: rows.overlap_of[task.id] for task in kept})
+
+
+class _RowCheck:
+    """Takes tasks that share no rows with the target, and notes why others are excluded.
+
+    Attributes
+    ----------
+    excluded : list of (Task, str)
+    known : set of int
+        The `id` of each task that was taken, excluded or found to be damaged.
+    """
+
+    def __init__(self, rows: RowComparison):
+        self._rows, self._taken = rows, set[int]()
+        self.excluded: list[tuple[Task, str]] = []
+        self.known: set[int] = set()
+
+    def take(self, tasks: Sequence[Task], n: int | None = None) -> list[Task]:
+        """Return the first `n` tasks that share no rows. Only so many are compared as needed."""
+        taken: list[Task] = []
+        for task in tasks if n is None else tasks[: MAX_COMPARED * n]:
+            if n is not None and len(taken) == n:
+                break
+            if id(task) not in self.known:
+                self._compare(task)
+            if id(task) in self._taken:
+                taken.append(task)
+        return taken
+
+    def _compare(self, task: Task) -> None:
+        self.known.add(id(task))
+        try:
+            reason = self._rows.reason_to_exclude(task)
+        except RecordError as error:  # damaged since it was listed
+            warn_skipped(error)
+            return
+        if reason:
+            self.excluded.append((task, reason))
+        else:
+            self._taken.add(id(task))
+
+
+def _choose_tasks(
+    tasks: list[Task], check: _RowCheck, limit: Limit | None, place: Callable[[Task], int]
+) -> list[Task]:
+    """Return the tasks that are used, in the order in which they were listed, or as `Limit` says.
+
+    The order does not depend on the target. `place` says where a task was listed.
+    """
+    if limit is not None and limit.n_nearest is not None:
+        sample = check.take(limit.sample(tasks), limit.max_tasks)
+        if len(tasks) <= limit.max_tasks:
+            return sample
+        held = {id(task) for task in sample}
+        nearest = check.take(limit.sort(tasks), limit.n_nearest)
+        return sample + sorted((task for task in nearest if id(task) not in held), key=place)
+    if limit is None or len(tasks) <= limit.max_tasks:
+        return check.take(tasks)
+    return sorted(check.take(limit.sort(tasks), limit.max_tasks), key=place)
 
 
 def _same_problem(

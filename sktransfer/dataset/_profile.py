@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
+from sklearn import config_context
 
 from sktransfer.dataset import _meta_features as mf
 from sktransfer.dataset._fingerprint import digest_rows, estimate_overlap, fingerprint_table
@@ -312,7 +313,9 @@ def profile(
     check_keep(keep)
     with warnings.catch_warnings(), np.errstate(all="ignore"), single_threaded:
         warnings.simplefilter("ignore")
-        found = _profile_data(X, y, keep)
+        # Dozens of small models are fitted, whose parameters need not be checked each time.
+        with config_context(skip_parameter_validation=True):
+            found = _profile_data(X, y, keep)
         # The outermost data come last, and have most rows.
         around = (_profile_rows(data) for data in enclosing[-MAX_ENCLOSING:] if data is not X)
         return replace(found, enclosing=tuple(p for p in around if not p._has_same_rows(found)))

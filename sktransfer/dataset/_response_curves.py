@@ -337,8 +337,9 @@ def predict_left_out(K: np.ndarray, T: np.ndarray, ridge: float) -> np.ndarray:
     if info:
         return np.full_like(T, np.nan)
     solved = lapack.dpotrs(factor, T - mean)[0]
-    diagonal = np.diag(lapack.dpotri(factor)[0])
-    return T - solved / diagonal[:, None]
+    # A = R R' for the inverse R of the upper factor, and only its diagonal is needed.
+    R = lapack.dtrtri(factor, overwrite_c=1)[0]
+    return T - solved / np.einsum("ij,ij->i", R, R)[:, None]
 
 
 def _score_slopes(Z: np.ndarray, scorer: Scorer) -> Curves:

@@ -42,7 +42,7 @@ def limit_past_tasks(
     def distances(tasks: Sequence[Task]) -> np.ndarray:
         return compare_outlines([target, *outlines_of(tasks)], model)
 
-    return Limit(surrogate.max_past_tasks, distances)
+    return Limit(surrogate.max_past_tasks, distances, surrogate.n_similar_tasks)
 
 
 def compare_outlines(outlines: Sequence[Outline], model: PretrainedModel | None) -> np.ndarray:

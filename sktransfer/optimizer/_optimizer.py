@@ -31,7 +31,12 @@ from sktransfer.optimizer._arguments import (
 )
 from sktransfer.optimizer._exploration import explore, first_new
 from sktransfer.optimizer._maximize import redraw
-from sktransfer.optimizer._past_tasks import choose_past_setting, encode_tasks, first_new_setting
+from sktransfer.optimizer._past_tasks import (
+    PastScale,
+    choose_past_setting,
+    encode_on_scale,
+    first_new_setting,
+)
 from sktransfer.optimizer._pool import Params, Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
 from sktransfer.optimizer._score_prior import find_embedding, find_score_prior
@@ -122,6 +127,7 @@ class TransferOptimizer:
         self.profile = as_profile(profile)
         self.surrogate = make_surrogate(surrogate)
         self.is_fitted = False  # whether the surrogate is fitted to the past tasks
+        self.past_scale: PastScale | None = None  # of the scores that it was fitted to
         self.model_folders: tuple[Path, ...] = ()  # of pretrained models that replace the shipped
         self.avoids_pending = False  # whether all pending trials are sure to be observed
         self.contained: frozenset[str] = frozenset()  # ids of tasks whose rows the target has, too
@@ -157,9 +163,16 @@ class TransferOptimizer:
         warm_from : Surrogate or None
             A fitted surrogate to start training from.
         """
-        tasks = encode_tasks(self.space, self.tasks, self.metric, self.prior)
+        tasks, self.past_scale = encode_on_scale(self.space, self.tasks, self.metric, self.prior)
         self.surrogate.fit(tasks, warm_from=warm_from)
         self.is_fitted = True
+
+    @numeric_context()
+    def extend_surrogate(self, tasks: Sequence[Task]) -> None:
+        """Add past tasks to those that the surrogate was fitted to."""
+        encoded, _ = encode_on_scale(self.space, tasks, self.metric, self.prior, self.past_scale)
+        self.surrogate.extend(encoded)
+        self.tasks = (*self.tasks, *tasks)
 
     @cached_property
     def prior(self) -> ScorePrior | None:
@@ -272,7 +285,8 @@ class TransferOptimizer:
         """This optimizer before its first trial, on other data, with a fitted surrogate."""
         restarted = copy(self)
         restarted._forget_trials()
-        restarted.__dict__.pop("prior", None)
+        if profile is not self.profile:
+            restarted.__dict__.pop("prior", None)
         restarted.contained = self.contained if profile is self.profile else frozenset()
         restarted.profile, restarted.surrogate = profile, surrogate
         return restarted

@@ -43,9 +43,61 @@ class _Scored(NamedTuple):
     unit: str | None  # None: that of the target's metric
 
 
+class PastScale(NamedTuple):
+    """The scale that the scores of all past tasks are put on.
+
+    Parameters
+    ----------
+    unit : str or None
+        The metric. None is that of the target.
+    shift, scale : float
+        Typical level and spread of the scores in this unit. Scores in other units get them.
+    """
+
+    unit: str | None
+    shift: float
+    scale: float
+
+    @classmethod
+    def from_tasks(cls, scored: Sequence[_Scored]) -> PastScale:
+        """The target's unit if a task has it, otherwise the most common one."""
+        successful = [each for each in scored if np.isfinite(each.task.z).any()]
+        units = Counter(unit for _, unit in successful)
+        unit = None if None in units or not units else units.most_common(1)[0][0]
+        made = [
+            (*standardize(clip_low_outliers(task.z))[1:], np.nanstd(task.z) > 0)
+            for task, own in successful
+            if own == unit
+        ]
+        shift = float(np.median([shift for shift, _, _ in made])) if made else 0.0
+        logs = [np.log(scale) for _, scale, is_spread in made if is_spread]
+        # Single trials have no spread: take a tenth of their level.
+        scale = float(np.exp(np.median(logs))) if logs else 0.1 * abs(shift) or 1.0
+        return cls(unit, shift, scale)
+
+    def apply(self, scored: _Scored) -> EncodedTask:
+        """The task with its scores on this scale, in the same order."""
+        task = scored.task
+        if scored.unit == self.unit or not np.isfinite(task.z).any():
+            return task
+        _, own_shift, own_scale = standardize(clip_low_outliers(task.z))
+        return replace(task, z=self.shift + self.scale / own_scale * (task.z - own_shift))
+
+
 def encode_tasks(
     space: Space, tasks: Sequence[Task], names: Sequence[str], prior: ScorePrior | None = None
 ) -> list[EncodedTask]:
+    """Encode past tasks as `encode_on_scale`, on the scale of these tasks."""
+    return encode_on_scale(space, tasks, names, prior)[0]
+
+
+def encode_on_scale(
+    space: Space,
+    tasks: Sequence[Task],
+    names: Sequence[str],
+    prior: ScorePrior | None = None,
+    scale: PastScale | None = None,
+) -> tuple[list[EncodedTask], PastScale]:
     """Encode past tasks in the target's coordinates, with scores by the target's metric.
 
     Parameters
@@ -57,25 +109,19 @@ def encode_tasks(
         All names of the target's metric.
     prior : ScorePrior or None
         Pretrained predictions for the target's space.
+    scale : PastScale or None
+        That of the past tasks which these are added to.
+
+    Returns
+    -------
+    tasks : list of EncodedTask
+    scale : PastScale
     """
     scored = [
         _score_by_metric(_encode(space, task, prior), task.metrics[0], names) for task in tasks
     ]
-    successful = [each for each in scored if np.isfinite(each.task.z).any()]
-    units = Counter(unit for _, unit in successful)
-    if len(units) < 2:
-        return [task for task, _ in scored]
-    unit = None if None in units else units.most_common(1)[0][0]
-    inside = [task for task, own in successful if own == unit]
-    shift = float(np.median([standardize(clip_low_outliers(task.z))[1] for task in inside]))
-    logs = [
-        np.log(standardize(clip_low_outliers(task.z))[2])
-        for task in inside
-        if np.nanstd(task.z) > 0
-    ]
-    # Single trials have no spread: take a tenth of their level.
-    scale = float(np.exp(np.median(logs))) if logs else 0.1 * abs(shift) or 1.0
-    return [task if own == unit else _rescale(task, shift, scale) for task, own in scored]
+    scale = PastScale.from_tasks(scored) if scale is None else scale
+    return [scale.apply(each) for each in scored], scale
 
 
 def first_new_setting(
@@ -191,9 +237,3 @@ def _score_by_metric(task: EncodedTask, tuned: str, names: Sequence[str]) -> _Sc
             z = np.where(np.isfinite(task.z), values, np.nan)
             return _Scored(replace(task, z=z), None if name in names else name)
     return _Scored(task, tuned)
-
-
-def _rescale(task: EncodedTask, shift: float, scale: float) -> EncodedTask:
-    """The task with its scores on another scale, in the same order."""
-    _, own_shift, own_scale = standardize(clip_low_outliers(task.z))
-    return replace(task, z=shift + scale / own_scale * (task.z - own_shift))

@@ -273,6 +273,9 @@ class Surrogate(BaseEstimator):
         Whether it reads the `prior` of tasks.
     max_past_tasks : int or None
         How many past tasks a search passes to `fit` at most, those with the most similar data.
+    n_similar_tasks : int or None
+        If given, `fit` learns what past tasks have in common, and `extend` adds others. A search
+        then fits it to a sample of the past tasks once, and adds so many similar ones.
     is_cacheable : bool
         Whether `fit` takes long enough for its result to be cached.
     fallback_name : str
@@ -292,6 +295,7 @@ class Surrogate(BaseEstimator):
     uses_past_tasks: ClassVar[bool] = False
     uses_prior: bool = False
     max_past_tasks: ClassVar[int | None] = 1000
+    n_similar_tasks: int | None = None
     is_cacheable: ClassVar[bool] = False
     fallback_name: ClassVar[str] = ""
 
@@ -318,6 +322,10 @@ class Surrogate(BaseEstimator):
                 stacklevel=2,
             )
         return self
+
+    def extend(self, tasks: Sequence[EncodedTask]) -> Self:
+        """Add past tasks to those it was fitted to, if it has `n_similar_tasks`."""
+        raise TypeError(f"{type(self).__name__} cannot be extended.")
 
     @property
     def task_ids(self) -> list[str]:

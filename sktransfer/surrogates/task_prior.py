@@ -38,9 +38,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from sklearn.base import clone
 
 from sktransfer.encoders import ManualEncoder
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior, Prior
@@ -72,18 +73,20 @@ from sktransfer.surrogates._core.transported_past import (
     TargetPrediction,
     describe_past,
     describe_target,
-    fit_past,
-    offset_past,
+    fill_unknown,
+    fit_gain,
     offset_target,
+    predict_past,
+    subtract_predictions,
 )
 from sktransfer.surrogates.base import (
     EncodedTask,
     Posterior,
-    ScorePrior,
     SearchHints,
     Surrogate,
 )
 from sktransfer.utils._scores import impute_failures
+from sktransfer.utils._threads import single_threaded
 
 MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
 MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
@@ -156,6 +159,10 @@ class TaskPrior(TaskProcesses):
     def uses_prior(self) -> bool:  # type: ignore[override]
         return self.pretrained
 
+    @property
+    def n_similar_tasks(self) -> int:  # type: ignore[override]
+        return self.max_tasks
+
     def _make_encoder(self) -> ManualEncoder:
         return ManualEncoder()
 
@@ -170,7 +177,7 @@ class TaskPrior(TaskProcesses):
         super()._train(tasks, warm_from)
         prior, descriptions = tasks[0].prior, describe_past(tasks) if self.pretrained else None
         if descriptions is not None and prior is not None:
-            offsets = offset_past(prior, descriptions)
+            offsets = fill_unknown(prior.offsets(descriptions))
             self.learned_ |= {"descriptions": descriptions, "offsets": offsets}
         profiles = [task.profile for task in tasks]
         self.encoder_ = self._make_encoder().fit(profiles)
@@ -192,18 +199,73 @@ class TaskPrior(TaskProcesses):
             self.learned_ |= self._compare_tasks().fit_hyperparameters(weighted / units[1])[0]
             return
         if prior.has_scores:
-            self._fit_residuals(prior, descriptions, tasks)
+            predicted = predict_past(prior, self.past_, fill_unknown(descriptions))
+            known = np.isfinite(descriptions).all(axis=1)
+            gain = fit_gain(
+                self.past_, [h if ok else None for h, ok in zip(predicted, known, strict=True)]
+            )
+            self.learned_ |= self._fit_residuals(predicted, gain, tasks) | {"gain": np.array(gain)}
         embedded = prior.embedding(descriptions)
         self.learned_ |= self._compare_tasks().choose_distance(embedded, weighted / units[1])
 
+    def extend(self, tasks: Sequence[EncodedTask]) -> Self:
+        """Add past tasks. What tasks have in common stays as `fit` learned it."""
+        ids = np.array([task.id for task in tasks], dtype=str)
+        is_usable = np.array([self._is_usable(task) for task in tasks], dtype=bool)
+        self.positions_ = np.append(
+            self.positions_, len(self.task_ids_) + np.flatnonzero(is_usable)
+        )
+        self.task_ids_ = np.append(self.task_ids_, ids)
+        self.n_tasks_ = len(self.task_ids_)
+        used = [task for task, is_one in zip(tasks, is_usable, strict=True) if is_one]
+        if not used:
+            return self
+        added = clone(self)
+        added.learned_ = {}
+        added._set_up(PastTrials.from_tasks(used, self._score_transform, self.winsorize))
+        with single_threaded:
+            if not self._has_past:  # what was fitted had no successful trial
+                added._train(used, None)
+                self.encoder_, self.learned_ = added.encoder_, added.learned_
+                self._set_up(added.past_)
+                return self
+            TaskProcesses._train(added, used, None)
+            new = added.learned_ | self._describe_added(added, used)
+        self.learned_ |= {n: np.concatenate([self.learned_[n], new[n]]) for n in new}
+        self._set_up(self.past_.join(added.past_))
+        return self
+
+    def _describe_added(
+        self, added: TaskPrior, tasks: Sequence[EncodedTask]
+    ) -> dict[str, np.ndarray]:
+        """The entries of ``learned_`` about the data and the predictions of added tasks."""
+        profiles = [task.profile for task in tasks]
+        found = {
+            "features": self.encoder_.transform(profiles),
+            "known": np.array([profile is not None for profile in profiles]),
+        }
+        past, prior = self.learned_.get("descriptions"), tasks[0].prior
+        if past is None or prior is None:
+            return found
+        descriptions = describe_past(tasks)
+        if descriptions is None:
+            descriptions = np.full((len(tasks), past.shape[1]), np.nan)
+        offsets = fill_unknown(prior.offsets(descriptions), self.learned_["offsets"].mean(axis=0))
+        found |= {"descriptions": descriptions, "offsets": offsets}
+        if "gain" in self.learned_:
+            usual = past[np.isfinite(past).all(axis=1)].mean(axis=0)
+            predicted = predict_past(prior, added.past_, fill_unknown(descriptions, usual))
+            found |= added._fit_residuals(predicted, float(self.learned_["gain"]), tasks)
+        return found
+
     def _fit_residuals(
-        self, prior: ScorePrior, descriptions: np.ndarray, tasks: Sequence[EncodedTask]
-    ) -> None:
+        self, predicted: Sequence[np.ndarray | None], gain: float, tasks: Sequence[EncodedTask]
+    ) -> dict[str, np.ndarray]:
         """Fit a process to what each past task adds to the predictions from its data."""
-        gain, residuals = fit_past(prior, self.past_, descriptions)
+        residuals = subtract_predictions(self.past_, predicted, gain)
         trials = pad_tasks(replace(self.past_, z=residuals), self.learned_["kept"])
         h = hide_unknown(fit_tasks(*trials, self.past_.categorical, self.kernel), tasks)
-        self.learned_ |= {"gain": np.array(gain), "residuals": residuals, "residual_h": h}
+        return {"residuals": residuals, "residual_h": h}
 
     def _compare_tasks(self) -> TaskComparison:
         past, processes, h = self._past_processes("residuals" in self.learned_)

@@ -88,6 +88,25 @@ def test_limit_takes_the_next_task_for_one_that_shares_rows(archive, make_task):
     assert "more similar" in reasons["task-3"]
 
 
+def test_limit_takes_the_same_sample_for_every_target_and_adds_similar_tasks(many):
+    near, far = (
+        [t.id for t in many.select(limit=Limit(4, distances_to(x), n_nearest=2)).used]
+        for x in (8.9, 0.1)
+    )
+    assert near[:4] == far[:4]
+    assert near[4:] == ["task-8"]  # task-9 is in the sample
+    assert set(far) >= {"task-0", "task-1"}
+
+
+def test_sample_changes_only_when_the_archive_has_grown(many, make_task):
+    limit = Limit(8, distances_to(0), n_nearest=1)
+    first = [task.id for task in many.select(limit=limit).used][:8]
+    many.append(make_task(id="task-a", profile=data_of(10)))
+    assert [task.id for task in many.select(limit=limit).used][:8] == first
+    many.append(make_task(id="task-b", profile=data_of(11)))
+    assert [task.id for task in many.select(limit=limit).used][:8] != first
+
+
 def test_limit_beyond_the_number_of_tasks_changes_nothing(many):
     assert many.select(limit=Limit(10, distances_to(0))) == many.select()
 

@@ -446,3 +446,29 @@ def test_task_prior_state_round_trip():
 def test_task_prior_rejects_invalid_parameters(name, value):
     with pytest.raises(ValueError, match=name):
         TaskPrior(**{name: value}).fit([])
+
+
+def test_extension_adds_processes_and_keeps_what_is_shared():
+    data = [SMALL, LARGE]
+    tasks = [task((0.3 + 0.04 * i, 0.5), data=data[i % 2], id=f"t{i}") for i in range(12)]
+    failed = replace(tasks[0], z=np.full(25, np.nan), id="failed")
+    fitted = TaskPrior().fit(tasks[:10])
+    extended = TaskPrior().set_state(fitted.get_state()).extend([tasks[10], failed, tasks[11]])
+    whole = TaskPrior().fit([*tasks[:11], failed, tasks[11]])
+    assert extended.task_ids == whole.task_ids == [*(f"t{i}" for i in range(11)), "failed", "t11"]
+    for name in ("hyperparameters", "feature_weights", "units"):
+        np.testing.assert_array_equal(extended.learned_[name], fitted.learned_[name])
+    np.testing.assert_allclose(extended.learned_["h"], whole.learned_["h"], atol=1e-6)
+    here = target(n=3, data=SMALL)
+    assert extended.similarity(here)[11] == 0  # it has no successful trial
+    mean, std = extended.posterior(here).predict(GRID)
+    expected, _ = whole.posterior(here).predict(GRID)
+    np.testing.assert_allclose(mean, expected, atol=0.3 * np.median(std))
+
+
+def test_extension_of_a_model_without_past_trials_is_a_fit():
+    failed = replace(task((0.5, 0.5)), z=np.full(25, np.nan), id="failed")
+    tasks = [task((0.6, 0.5), id="a", seed=1), task((0.7, 0.5), id="b", seed=2)]
+    extended, whole = TaskPrior().fit([failed]).extend(tasks), TaskPrior().fit([failed, *tasks])
+    assert_same_prediction(*(m.posterior(target()).predict(GRID) for m in (extended, whole)))
+    assert extended.task_ids == ["failed", "a", "b"]

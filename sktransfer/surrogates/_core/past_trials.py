@@ -115,6 +115,13 @@ class PastTrials:
             categorical=tasks[0].categorical if tasks else np.empty(0, dtype=bool),
         )
 
+    def join(self, other: PastTrials) -> PastTrials:
+        """The tasks of both, those of `other` last."""
+        owner = np.concatenate([self.owner, other.owner + len(self)])
+        names = [field.name for field in fields(self) if field.name not in ("owner", "categorical")]
+        joined = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in names}
+        return PastTrials(owner=owner, categorical=self.categorical, **joined)
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The fields by name."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

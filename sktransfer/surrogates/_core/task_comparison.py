@@ -62,6 +62,13 @@ class TaskComparison:
         """Rows of the trials that the process of a past task knows."""
         return np.flatnonzero((self.past.owner == task) & self.kept)
 
+    def nearest_to(self, task: int, squares: np.ndarray) -> np.ndarray:
+        """Numbers of the other tasks that a task is predicted from, by squared distances (m, m)."""
+        m = len(self.past)
+        excluded = np.where(np.arange(m) == task, np.inf, 0)
+        order = np.argsort(squares[task] + excluded, kind="stable")
+        return order[: min(m - 1, self.max_tasks)]
+
     def choose_distance(
         self, embedded: np.ndarray, by_features: np.ndarray
     ) -> dict[str, np.ndarray]:
@@ -74,10 +81,7 @@ class TaskComparison:
         by_features : ndarray of shape (m, m)
             Squared distances of the meta-features.
         """
-        is_known = np.isfinite(embedded).all(axis=1)
-        filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
-        squares = squared_distances(filled, filled, np.ones(filled.shape[1]))
-        unit = median_distance(squares)
+        squares, unit = compare_embeddings(embedded)
         found = [self.fit_hyperparameters(each) for each in (squares / unit, by_features)]
         uses_embedding = found[0][1] >= found[1][1]
         chosen = found[0] if uses_embedding else found[1]
@@ -100,10 +104,7 @@ class TaskComparison:
             return {"hyperparameters": default, "noise": np.array(False)}, 0.0
         found, n_trials = [], []
         for task in self.validation_tasks:
-            excluded = np.where(np.arange(m) == task, np.inf, 0)
-            order = np.argsort(squares[task] + excluded, kind="stable")
-            others = order[: min(m - 1, self.max_tasks)]
-            rows = self.rows_of(task)
+            others, rows = self.nearest_to(task, squares), self.rows_of(task)
             theta, z = self.past.theta[rows], self.past.z[rows]
             lengths, _ = average_lengths(self.lengths[others])
             K = kernel_matrix(theta, theta, lengths, self.past.categorical, self.kernel)
@@ -112,3 +113,14 @@ class TaskComparison:
             n_trials.append(len(z))
         best, is_noise, value = select_by_likelihood(np.array(found), np.array(n_trials))
         return {"hyperparameters": best, "noise": np.array(is_noise)}, value
+
+
+def compare_embeddings(embedded: np.ndarray) -> tuple[np.ndarray, float]:
+    """Squared distances, and their median; (m, p), NaN where data are not known -> (m, m).
+
+    Data that are not known have the mean of the others.
+    """
+    is_known = np.isfinite(embedded).all(axis=1)
+    filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
+    squares = squared_distances(filled, filled, np.ones(filled.shape[1]))
+    return squares, median_distance(squares)

@@ -98,11 +98,11 @@ def describe_past(tasks: Sequence[EncodedTask]) -> np.ndarray | None:
     return np.array([np.full(q, np.nan) if each is None else each for each in found])
 
 
-def offset_past(prior: ScorePrior, descriptions: np.ndarray) -> np.ndarray:
-    """Offsets of past tasks, (m, d) or (m, 1); tasks whose data are not known have the mean."""
-    known = np.isfinite(descriptions).all(axis=1)
-    offsets = prior.offsets(descriptions)
-    return np.where(known[:, None], offsets, offsets[known].mean(axis=0))
+def fill_unknown(rows: np.ndarray, usual: np.ndarray | None = None) -> np.ndarray:
+    """Rows with the `usual` one, by default the mean of the others, where one has NaN."""
+    known = np.isfinite(rows).all(axis=1)
+    usual = rows[known].mean(axis=0) if usual is None else usual
+    return np.where(known[:, None], rows, usual)
 
 
 def offset_target(target: EncodedTask, past: np.ndarray | None) -> np.ndarray:
@@ -142,21 +142,14 @@ def fit_gain(past: PastTrials, predicted: Sequence[np.ndarray | None]) -> float:
     return max(product / variance, 0.0)
 
 
-def fit_past(
-    prior: ScorePrior, past: PastTrials, descriptions: np.ndarray
-) -> tuple[float, np.ndarray]:
-    """The gain, and the residuals of all past trials; (m, q) -> (N,).
-
-    Tasks whose data are not known have the predictions of average data.
-    """
-    known = np.isfinite(descriptions).all(axis=1)
-    filled = np.where(known[:, None], descriptions, descriptions[known].mean(axis=0))
-    predicted = predict_past(prior, past, filled)
-    gain = fit_gain(past, [h if ok else None for h, ok in zip(predicted, known, strict=True)])
+def subtract_predictions(
+    past: PastTrials, predicted: Sequence[np.ndarray | None], gain: float
+) -> np.ndarray:
+    """The residuals of all past trials; -> (N,)."""
     residuals = past.z.copy()
     for task, h in enumerate(predicted):
         if h is not None:
             own = past.owner == task
             residuals[own] -= gain * h
             residuals[own] -= residuals[own].mean()
-    return gain, residuals
+    return residuals

@@ -1,0 +1,258 @@
+"""Scale: the cost of profiles and of training linear models, and one page on all that was measured.
+
+    OMP_NUM_THREADS=1 python -m benchmarks.scale profile     # resumes
+    OMP_NUM_THREADS=1 python -m benchmarks.scale linear      # resumes
+    OMP_NUM_THREADS=1 python -m benchmarks.scale report
+
+The other parts have programs of their own: `benchmarks.racing`, `benchmarks.parallel` and
+`benchmarks.scale_archive`. The page reads their runs.
+
+Profile: CPU seconds of `sktransfer.profile` and of one 5-fold cross-validation of a logistic
+regression on the same data. Linear: CPU seconds and peak memory of `fit` of a linear surrogate, on
+N_TASKS past tasks with random trials of a smooth function.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+
+from benchmarks.parallel import FIELDS as PARALLEL_FIELDS
+from benchmarks.parallel import ask_table, batch_table, packed_runs
+from benchmarks.racing import FIELDS as RACING_FIELDS
+from benchmarks.racing import PAGE as RACING_PAGE
+from benchmarks.racing import interval, loss_of
+from benchmarks.runner import (
+    RESULTS,
+    format_page,
+    make_parser,
+    markdown_table,
+    packed_file,
+    read_rows,
+    run_all,
+    update_runs,
+)
+from sktransfer import profile
+from sktransfer.surrogates import EncodedTask, make_surrogate
+
+PAGE = RESULTS / "scale.md"
+SHAPES = ((300, 10), (1000, 20), (10_000, 20), (10_000, 100), (100_000, 20), (1_000_000, 100))
+SPARSE = (100_000, 100_000)
+MAX_CELLS = 2_000_000  # of data that a logistic regression is cross-validated on
+LINEAR, N_TASKS, TRIALS = ("ablr", "dist-blr"), 1000, (100, 1000)
+FIELDS = {"profile": ("rows", "columns", "form"), "linear": ("surrogate", "n_trials")}
+
+
+def peak_megabytes() -> float:
+    """Return the peak of this process's memory."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
+
+
+def run_profile(rows: int, columns: int, form: str) -> dict[str, Any]:
+    """Profile random data, and cross-validate a logistic regression unless they are large."""
+    rng = np.random.default_rng(0)
+    if form == "sparse":
+        X: Any = sp.random(rows, columns, 1e-4, format="csr", random_state=0)
+        y = rng.integers(0, 2, rows)
+    else:
+        X = rng.standard_normal((rows, columns), dtype=np.float32)
+        y = (X @ rng.normal(size=columns) + rng.normal(size=rows) > 0).astype(int)
+    before = peak_megabytes()
+    profile(X[:200], y[:200])  # imports
+    seconds = []
+    for _ in range(3):
+        start = time.process_time()
+        profile(X, y)
+        seconds.append(time.process_time() - start)
+    found = {"profile": min(seconds), "megabytes": peak_megabytes() - before}
+    if rows * columns <= MAX_CELLS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            start = time.process_time()
+            cross_val_score(LogisticRegression(), X, y, cv=5)
+            found["cross_validation"] = time.process_time() - start
+    return found
+
+
+def run_linear(surrogate: str, n_trials: int) -> dict[str, Any]:
+    """Fit a linear surrogate to N_TASKS past tasks."""
+    rng = np.random.default_rng(0)
+    categorical = np.zeros(3, dtype=bool)
+    data = [profile(rng.normal(size=(60, 3 + i)), np.arange(60) % 2) for i in range(5)]
+    tasks = []
+    for number in range(N_TASKS):
+        theta, best = rng.random((n_trials, 3)), rng.normal(0.5, 0.15, 3)
+        z = -((theta - best) ** 2).sum(axis=1) + rng.normal(scale=0.01, size=n_trials)
+        tasks.append(EncodedTask(theta, z, categorical, data[number % 5], id=f"task-{number}"))
+    start = time.process_time()
+    make_surrogate(surrogate).fit(tasks)
+    return {"seconds": time.process_time() - start, "megabytes": peak_megabytes()}
+
+
+def profile_table(done: dict[tuple, dict]) -> list[str]:
+    body = []
+    for (rows, columns, form), row in done.items():
+        other = row.get("cross_validation")
+        cells = [f"{row['profile']:.3f}", "" if other is None else f"{other:.3f}"]
+        cells.append("" if other is None else f"{row['profile'] / other:.0%}")
+        body.append([f"{rows:,}", f"{columns:,}", form, *cells, f"{row['megabytes']:.0f}"])
+    head = ["rows", "columns", "form", "profile", "cross-validation", "share", "added MB"]
+    return markdown_table(head, body)
+
+
+def linear_table(done: dict[tuple, dict]) -> list[str]:
+    body = [
+        [name, f"{N_TASKS * n:,}", f"{row['seconds']:.1f}", f"{row['megabytes']:.0f}"]
+        for (name, n), row in done.items()
+    ]
+    return markdown_table(["surrogate", "trials", "CPU seconds", "peak MB"], body)
+
+
+def racing_lines() -> list[str]:
+    rows = list(read_rows(packed_file(RACING_PAGE), RACING_FIELDS).values())
+    lines = []
+    for n_folds, aim in ((5, 0.4), (10, 0.6)):
+        own = [row for row in rows if row["n_folds"] == n_folds]
+        saved = [1 - row["racing"]["fits"] / row["all"]["fits"] for row in own]
+        losses = [loss_of(row) for row in own]
+        lines.append(
+            f"* Racing with {n_folds} folds, {len(own)} searches: fits saved {interval(saved)} "
+            f"(aim {aim}), {judge(np.mean(saved) >= aim)}; loss {interval(losses)} (aim below "
+            f"0.01), {judge(np.mean(losses) < 0.01)} in the mean. See [racing](racing.md)."
+        )
+    return lines
+
+
+def judge(is_met: bool) -> str:
+    return "met" if is_met else "**missed**"
+
+
+def simulate_use(n_workers: int = 4, n: int = 96, n_draws: int = 200) -> float:
+    """Share of the workers' time that scheduling without any delay would use.
+
+    Evaluations have the lengths of `benchmarks.parallel`, and start in a random order.
+    """
+    rng, shares = np.random.default_rng(0), []
+    for _ in range(n_draws):
+        free, lengths = np.zeros(n_workers), 10.0 ** (2 * rng.random(n) - 1)
+        for length in lengths:
+            free[free.argmin()] += length
+        shares.append(lengths.sum() / (n_workers * free.max()))
+    return float(np.mean(shares))
+
+
+def parallel_lines(work: Path) -> list[str]:
+    done = {
+        part: read_rows(work / f"parallel-{part}.jsonl", fields, packed_runs(part))
+        for part, fields in PARALLEL_FIELDS.items()
+    }
+    engines = {case: row["value"] for (case,), row in done["engines"].items()}
+    use = engines["share of the workers' time used, unequal"]
+    throughput = engines["throughput of 4 workers over 1"]
+    lost = engines["trials lost with a killed worker"]
+    ask = done["ask"]
+    pairs = [(n, d) for n, d, method in ask if method == "sktransfer"]
+    slower = [
+        pair
+        for pair in pairs
+        if ask[*pair, "sktransfer"]["seconds"]
+        >= ask.get((*pair, "optuna GPSampler"), {"seconds": np.inf})["seconds"]
+    ]
+    return [
+        f"* Four dask workers: throughput {throughput:.2f} (aim 3.5), {judge(throughput >= 3.5)}; "
+        f"{lost:.0f} trials lost with a killed worker (aim 0), {judge(lost == 0)}; share of the "
+        f"workers' time used {use:.3f} (aim 0.85), {judge(use >= 0.85)}. Scheduling without any "
+        f"delay would use {simulate_use():.2f}: the rest is what passes between the end of an "
+        "evaluation and the start of the next one on a machine whose two cores were busy.",
+        f"* Seconds of a proposal, {len(pairs)} pairs of trials and dimensions: not below "
+        f"Optuna's GPSampler in {len(slower)} ({slower}) (aim 0), {judge(not slower)}.",
+        "",
+        "See [parallel](parallel.md) for the tables. Batches:",
+        "",
+        *batch_table(done["batches"], work),
+        "",
+        *ask_table(ask),
+    ]
+
+
+def write_page(work: Path, page: Path) -> None:
+    done = {
+        part: read_rows(work / f"scale-{part}.jsonl", fields, packed_part(part))
+        for part, fields in FIELDS.items()
+    }
+    lines = [
+        "# Scale",
+        "",
+        "What was measured of racing, batches, clusters, large archives and large data, with the "
+        "aims. Intervals are 95 %. Times are CPU seconds on two cores that were busy with other "
+        "work, which makes them up to twice as long as on an idle machine.",
+        "",
+        "## Racing",
+        "",
+        *racing_lines(),
+        "",
+        "## Batches, clusters, proposals",
+        "",
+        *parallel_lines(work),
+        "",
+        "## Large archives",
+        "",
+        "See [scale-archive](scale-archive.md).",
+        "",
+        f"Training of linear models on {N_TASKS:,} past tasks (aims: at most 12 times the time for "
+        "ten times the trials, below 2 GB):",
+        "",
+        *linear_table(done["linear"]),
+        "",
+        "## Profiles of data",
+        "",
+        "Seconds of a profile, beside one 5-fold cross-validation of a logistic regression, and "
+        "the memory that it adds (aim: a share below 10 %). A profile reads at most 1,000 rows "
+        "and 300 columns for its models, so its time hardly grows, and the aim is missed on small "
+        "data.",
+        "",
+        *profile_table(done["profile"]),
+        "",
+        "```",
+        "OMP_NUM_THREADS=1 python -m benchmarks.racing",
+        *(f"OMP_NUM_THREADS=1 python -m benchmarks.parallel {part}" for part in PARALLEL_FIELDS),
+        "OMP_NUM_THREADS=1 python -m benchmarks.scale_archive",
+        *(f"OMP_NUM_THREADS=1 python -m benchmarks.scale {part}" for part in (*FIELDS, "report")),
+        "```",
+    ]
+    page.write_text(format_page(lines))
+    for part, fields in FIELDS.items():
+        update_runs(list(done[part].values()), packed_part(part), fields)
+
+
+def packed_part(part: str) -> Path:
+    return packed_file(PAGE.with_stem(f"scale-{part}"))
+
+
+def main() -> None:
+    parser = make_parser(__doc__, "work", "jobs", "report")
+    parser.add_argument("part", choices=[*FIELDS, "report"])
+    options = parser.parse_args()
+    store = options.work / f"scale-{options.part}.jsonl"
+    if options.part == "report":
+        write_page(options.work, options.report or PAGE)
+        return
+    if options.part == "profile":
+        keys: list[tuple] = [(*shape, "dense") for shape in SHAPES] + [(*SPARSE, "sparse")]
+    else:
+        keys = [(name, n) for name in LINEAR for n in TRIALS]
+    run = run_profile if options.part == "profile" else run_linear
+    packed = packed_part(options.part)
+    run_all(store, FIELDS[options.part], keys, run, options.jobs, packed=packed)
+
+
+if __name__ == "__main__":
+    main()
