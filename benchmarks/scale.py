@@ -44,7 +44,7 @@ from sktransfer.surrogates import EncodedTask, make_surrogate
 
 PAGE = RESULTS / "scale.md"
 SHAPES = ((300, 10), (1000, 20), (10_000, 20), (10_000, 100), (100_000, 20), (1_000_000, 100))
-SPARSE = (100_000, 100_000)
+SPARSE, N_NONZERO = (100_000, 100_000), 1_000_000
 MAX_CELLS = 2_000_000  # of data that a logistic regression is cross-validated on
 LINEAR, N_TASKS, TRIALS = ("ablr", "dist-blr"), 1000, (100, 1000)
 FIELDS = {"profile": ("rows", "columns", "form"), "linear": ("surrogate", "n_trials")}
@@ -60,7 +60,8 @@ def run_profile(rows: int, columns: int, form: str) -> dict[str, Any]:
     """Profile random data, and cross-validate a logistic regression unless they are large."""
     rng = np.random.default_rng(0)
     if form == "sparse":
-        X: Any = sp.random(rows, columns, 1e-4, format="csr", random_state=0)
+        places = rng.integers(0, rows, N_NONZERO), rng.integers(0, columns, N_NONZERO)
+        X: Any = sp.csr_matrix((rng.random(N_NONZERO), places), shape=(rows, columns))
         y = rng.integers(0, 2, rows)
     else:
         X = rng.standard_normal((rows, columns), dtype=np.float32)

@@ -149,9 +149,7 @@ class Limit:
         # Which tasks of the starter archive are excluded depends on the sizes of the target.
         drawn = records if len(records) >= self.max_tasks else tasks
         oldest_first = sorted(drawn, key=lambda task: (task.created, task.id))
-        n = min(self.max_tasks, len(drawn))
-        while n and int(n * GROWTH) <= len(drawn):
-            n = int(n * GROWTH)
+        n = count_in_steps(len(drawn), min(self.max_tasks, len(drawn)))
         chosen = set(np.linspace(0, n - 1, min(n, self.max_tasks)).astype(int).tolist())
         rest = [task for number, task in enumerate(oldest_first) if number not in chosen]
         return [oldest_first[number] for number in sorted(chosen)] + rest
@@ -161,6 +159,18 @@ class Limit:
         newest_first = tasks[::-1]
         order = np.argsort(self.distances(newest_first), kind="stable")
         return [newest_first[number] for number in order]
+
+
+def count_in_steps(n: int, first: int) -> int:
+    """Return the last of the numbers `first`, GROWTH times it and so on that is at most `n`.
+
+    >>> [count_in_steps(n, 30) for n in (30, 36, 37, 45, 46)]
+    [30, 30, 37, 37, 46]
+    """
+    found = following = first
+    while following <= n:
+        found, following = following, max(following + 1, int(following * GROWTH))
+    return found
 
 
 def outlines_of(tasks: Iterable[Task]) -> list[Outline]:
