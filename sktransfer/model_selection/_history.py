@@ -136,7 +136,7 @@ def _select_past_tasks(plan: SearchPlan, data: DatasetProfile) -> Selection:
     try:
         limit = limit_past_tasks(model, data, model_folders(archive))
         found = archive.select(plan.space, data, limit=limit)
-        is_cached = has_cached(archive, model, plan.space, found.used, plan.metrics)
+        is_cached = has_cached(archive, model, plan.space, found.used, plan.metrics, data)
         return found if is_cached else found.loaded()
     except Exception as error:
         _warn_unreadable(archive, error)

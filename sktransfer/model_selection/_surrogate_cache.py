@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from sktransfer.archive import Archive, load_tasks
-from sktransfer.archive._selection import GROWTH
+from sktransfer.archive._selection import count_in_steps
+from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import SurrogateWarning
 from sktransfer.model_selection._continued_training import model_folders
-from sktransfer.optimizer import PastScale, TransferOptimizer
+from sktransfer.optimizer import PastScale, TransferOptimizer, are_columns_scaled
 from sktransfer.pretrained import model_digest
 from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
@@ -53,23 +54,18 @@ def count_fitted(surrogate: Surrogate, n_tasks: int) -> int:
     The number grows in steps, because it is fitted again at each.
 
     >>> from sktransfer.surrogates import make_surrogate
-    >>> [count_fitted(make_surrogate("auto"), n) for n in (20, 30, 36, 37, 45, 100, 500)]
-    [20, 30, 30, 37, 37, 88, 100]
+    >>> [count_fitted(make_surrogate("auto"), n) for n in (20, 36, 37, 99, 100, 500)]
+    [20, 30, 37, 88, 100, 100]
     """
     limit = surrogate.max_past_tasks
-    if surrogate.n_similar_tasks is None or limit is None or n_tasks <= MIN_SAMPLE:
+    if surrogate.n_similar_tasks is None or limit is None:
         return n_tasks
-    if n_tasks >= limit:
-        return limit
-    n = MIN_SAMPLE
-    while int(n * GROWTH) <= n_tasks:
-        n = int(n * GROWTH)
-    return n
+    return limit if n_tasks >= limit else count_in_steps(n_tasks, min(MIN_SAMPLE, n_tasks))
 
 
 def _fit_or_load_sample(optimizer: TransferOptimizer, archive: Archive) -> None:
     surrogate = optimizer.surrogate
-    settings = _settings(archive, surrogate, optimizer.space, optimizer.metric)
+    settings = _settings(archive, surrogate, optimizer.space, optimizer.metric, optimizer.profile)
     state = archive.model_cache.get(settings, _cache_names(optimizer.tasks))
     if state is not None and _restore(optimizer, state):
         return
@@ -91,11 +87,12 @@ def has_cached(
     space: Space,
     tasks: Sequence[Task],
     metric: Sequence[str],
+    data: DatasetProfile | None,
 ) -> bool:
     """Whether a model of the tasks it is fitted to is cached, so that these need not be read."""
     if not surrogate.is_cacheable:
         return False
-    settings = _settings(archive, surrogate, space, metric)
+    settings = _settings(archive, surrogate, space, metric, data)
     fitted = tasks[: count_fitted(surrogate, len(tasks))]
     return archive.model_cache.has(settings, _cache_names(fitted))
 
@@ -106,7 +103,11 @@ def _cache_names(tasks: Sequence[Task]) -> list[str]:
 
 
 def _settings(
-    archive: Archive, surrogate: Surrogate, space: Space, metric: Sequence[str]
+    archive: Archive,
+    surrogate: Surrogate,
+    space: Space,
+    metric: Sequence[str],
+    data: DatasetProfile | None,
 ) -> dict[str, Any]:
     params = sorted(surrogate.get_params(deep=True).items())
     return {
@@ -116,6 +117,7 @@ def _settings(
         "space": space.describe(),
         "metric": list(metric),
         "pretrained": model_digest(model_folders(archive)) if surrogate.uses_prior else "",
+        "scaled": surrogate.uses_prior and are_columns_scaled(space, data),
     }
 
 

@@ -4,6 +4,14 @@ from sktransfer.optimizer._optimizer import TransferOptimizer
 from sktransfer.optimizer._past_tasks import PastScale
 from sktransfer.optimizer._pool import Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
-from sktransfer.optimizer._score_prior import metric_of_head
+from sktransfer.optimizer._score_prior import are_columns_scaled, metric_of_head
 
-__all__ = ["PastScale", "Pool", "Proposal", "Suggestion", "TransferOptimizer", "metric_of_head"]
+__all__ = [
+    "PastScale",
+    "Pool",
+    "Proposal",
+    "Suggestion",
+    "TransferOptimizer",
+    "are_columns_scaled",
+    "metric_of_head",
+]

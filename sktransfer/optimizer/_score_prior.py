@@ -298,8 +298,7 @@ def find_score_prior(
     owner = space.predictors[0]
     if len(space.predictors) > 1 or owner not in model.owners:
         return PretrainedEmbedding(model)
-    scaled = is_scaled(space.describe())
-    scaled = looks_standardized(profile.scales) if scaled is False else True
+    scaled = are_columns_scaled(space, profile)
     found = metric_of_head(model.kind, metric)
     try:
         made = PretrainedScores(space, model, owner, scaled, found.number, found.has_unit)
@@ -316,6 +315,13 @@ def find_score_prior(
         )
         return None
     return made if made.known.any() else PretrainedEmbedding(model)
+
+
+def are_columns_scaled(space: Space, profile: DatasetProfile | None) -> bool:
+    """Whether the estimator reads scaled columns of X. Predictions depend on it."""
+    if profile is None or is_scaled(space.describe()) is not False:
+        return True
+    return looks_standardized(profile.scales)
 
 
 def find_embedding(prior: ScorePrior | None, profile: DatasetProfile | None) -> np.ndarray | None:
