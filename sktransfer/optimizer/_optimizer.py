@@ -51,8 +51,8 @@ from sktransfer.optimizer._trials import (
     encode_observed,
     encode_target,
     equivalent_keys,
+    find_best,
     still_pending,
-    trial_scores,
 )
 from sktransfer.space import Space, SpaceLike
 from sktransfer.surrogates import (
@@ -398,18 +398,14 @@ class TransferOptimizer:
     @property
     def best_params(self) -> dict[str, Any] | None:
         """The observed configuration with the best score; None if there is no success yet."""
-        return None if self._best_number is None else dict(self._told[self._best_number])
+        number = find_best(self._trials)
+        return None if number is None else dict(self._told[number])
 
     @property
     def best_score(self) -> float | None:
         """The best observed score; None if there is no success yet."""
-        number = self._best_number
+        number = find_best(self._trials)
         return None if number is None else self._sign * self._trials[number].score
-
-    @property
-    def _best_number(self) -> int | None:
-        scores = trial_scores(self._trials)
-        return int(np.nanargmax(scores)) if np.isfinite(scores).any() else None
 
     def to_task(self, name: str = "") -> Task:
         """The record of the trials observed so far, for the next optimizer or an archive."""
@@ -473,9 +469,7 @@ class TransferOptimizer:
     ) -> AcquisitionModel | None:
         """The same, with pending trials taken as predicted, and apart from the batch so far."""
         model = self._observed_model(target, hints)
-        if (
-            model is None or hints.thompson or not self._pending
-        ):  # posterior draws are diverse already
+        if model is None or hints.thompson or not self._pending:  # draws are diverse already
             return model
         codes = self.space.encode(list(self._pending.values()))
         target = add_predicted_trials(target, codes, model.predict_scores(codes)[0])

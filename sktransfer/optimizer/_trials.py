@@ -29,6 +29,12 @@ def trial_scores(trials: Sequence[Trial]) -> np.ndarray:
     return _bounded([trial.score for trial in trials])
 
 
+def find_best(trials: Sequence[Trial]) -> int | None:
+    """Number of the trial with the best score; None if there is no success."""
+    scores = trial_scores(trials)
+    return int(np.nanargmax(scores)) if np.isfinite(scores).any() else None
+
+
 def trial_metrics(trials: Sequence[Trial]) -> dict[str, np.ndarray]:
     """All other metrics by name, NaN where one was not measured; (n,) each."""
     names = dict.fromkeys(name for trial in trials for name in trial.metrics)

@@ -31,7 +31,8 @@ past tasks, and no number does while no trial stands out. Until then the next tr
 that, together with those tried, does best over the past tasks (`portfolio`). There are at most as
 many of these as past tasks, then the start fills the space (`search_start`).
 
-A past task whose data are a part of the target's counts as CONTAINED_COUNT tasks at distance 0.
+A past task whose data are a part of the target's counts as several tasks at distance 0
+(`similar_tasks`).
 """
 
 from __future__ import annotations
@@ -51,7 +52,6 @@ from sktransfer.surrogates._core.feature_weights import (
     squared_distances,
 )
 from sktransfer.surrogates._core.gaussian_process import GaussianProcess
-from sktransfer.surrogates._core.leave_one_out import kernel_weights
 from sktransfer.surrogates._core.model_averaging import AveragedPosterior, average_by_evidence
 from sktransfer.surrogates._core.past_prior import (
     PastMeans,
@@ -61,6 +61,7 @@ from sktransfer.surrogates._core.past_prior import (
 )
 from sktransfer.surrogates._core.past_trials import Level, PastTrials
 from sktransfer.surrogates._core.search_start import PastSettings, filled_until, is_surprise
+from sktransfer.surrogates._core.similar_tasks import SimilarTasks
 from sktransfer.surrogates._core.task_comparison import TaskComparison
 from sktransfer.surrogates._core.task_gaussian_processes import (
     TaskGPs,
@@ -88,13 +89,10 @@ from sktransfer.surrogates.base import (
 from sktransfer.utils._scores import impute_failures
 from sktransfer.utils._threads import single_threaded
 
-MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
-MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
 MIN_TRIALS_FOR_MODEL = 3  # from which on the model proposes, if the scores differ
 N_REFERENCE_SETTINGS = 300  # past settings at which tasks are compared
 PRIOR_COUNT = 3.0  # past tasks that a pretrained prediction counts for
 PLAIN_COUNT = 3.0  # past tasks that the plain GP counts for, when both are averaged
-CONTAINED_COUNT = 20.0  # past tasks that one counts for whose data are a part of the target's
 
 
 class TaskPrior(TaskProcesses):
@@ -210,15 +208,7 @@ class TaskPrior(TaskProcesses):
 
     def extend(self, tasks: Sequence[EncodedTask]) -> Self:
         """Add past tasks. What tasks have in common stays as `fit` learned it."""
-        ids = np.array([task.id for task in tasks], dtype=str)
-        is_usable = np.array([self._is_usable(task) for task in tasks], dtype=bool)
-        self.positions_ = np.append(
-            self.positions_, len(self.task_ids_) + np.flatnonzero(is_usable)
-        )
-        self.task_ids_ = np.append(self.task_ids_, ids)
-        self.n_tasks_ = len(self.task_ids_)
-        used = [task for task, is_one in zip(tasks, is_usable, strict=True) if is_one]
-        if not used:
+        if not (used := self._append_ids(tasks)):
             return self
         added = clone(self)
         added.learned_ = {}
@@ -297,31 +287,14 @@ class TaskPrior(TaskProcesses):
 
     # -- similarity ----------------------------------------------------------------------------
 
-    def _distances(self, target: EncodedTask, weighted: bool = True) -> np.ndarray:
-        """Squared distance of each past task's data to the target's, in medians; (m,)."""
-        learned = self.learned_
-        if target.profile is None or not learned["known"].any():
-            return np.zeros(len(self.past_))
-        weights = learned["feature_weights"]
-        weights = weights if weighted else np.ones_like(weights)
-        description = describe_target(target) if weighted and self._uses_embedding else None
-        if description is not None:
-            assert target.prior is not None
-            past, own = map(target.prior.embedding, (learned["descriptions"], description[None]))
-            known = np.isfinite(past).all(axis=1)
-            squares = squared_distances(np.nan_to_num(past), own, np.ones(own.shape[1]))[:, 0]
-            squares = squares / float(learned["embedding_unit"])
-        else:
-            known = learned["known"]
-            own = self.encoder_.transform([target.profile])
-            squares = squared_distances(learned["features"], own, weights)[:, 0]
-            squares = squares / learned["units"][int(weighted)]
-        # Tasks whose data are not known are as far as the median of the others.
-        return np.where(known, squares, np.median(squares[known]))
-
     @property
-    def _uses_embedding(self) -> bool:
-        return bool(self.learned_.get("uses_embedding", False))
+    def _similar(self) -> SimilarTasks:
+        """How past tasks are selected and weighed."""
+        ids, sizes, count = self.past_.ids, self._processes.sizes, self._prior_count
+        return SimilarTasks(ids, sizes, self.learned_, self.encoder_, self.max_tasks, count)
+
+    def _uses_past(self, target: EncodedTask) -> bool:
+        return self._has_past and not self._similar.reason_ignored(target)
 
     def _predict_target(self, target: EncodedTask) -> TargetPrediction | None:
         """The pretrained prediction of the target's scores; None if there is none."""
@@ -337,44 +310,11 @@ class TaskPrior(TaskProcesses):
         gain = 1.0 if self.learned_["noise"] else float(self.learned_["gain"])
         return TargetPrediction(target.prior, description, gain)
 
-    def _reason_ignored(self, target: EncodedTask) -> str:
-        """Why past tasks are ignored for this target; empty if they are used."""
-        if self.learned_["noise"]:
-            return "past scores look like noise"
-        if self.learned_["known"].sum() < MIN_KNOWN_TASKS:
-            return ""
-        # A target is dissimilar by any feature, so features are not weighted.
-        if self._distances(target, weighted=False).min() > MAX_DISTANCE:
-            return "no past data set is similar"
-        return ""
-
-    def _nearest_tasks(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the past tasks with the most similar data, and their weights; (K,), (K,)."""
-        order, squares, copies = self._rank_tasks(target)
-        bandwidth = self.learned_["hyperparameters"][0]
-        return order, kernel_weights(squares, bandwidth, self._prior_count, copies)
-
-    def _count_tasks(self, target: EncodedTask) -> float:
-        """Number of past tasks that are used, each as often as it counts."""
-        return float(self._rank_tasks(target)[2].sum())
-
-    def _rank_tasks(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Numbers of the tasks to use, their squared distances, how often each counts."""
-        contained = self._is_contained(target)
-        squares = np.where(contained, 0.0, self._distances(target))
-        ranking = np.lexsort((-self._processes.sizes, squares, ~contained))
-        order = np.sort(ranking[: self.max_tasks])
-        return order, squares[order], np.where(contained[order], CONTAINED_COUNT, 1.0)
-
-    def _is_contained(self, target: EncodedTask) -> np.ndarray:
-        """Whether the data of each past task are a part of the target's; (m,)."""
-        return np.isin(self.past_.ids, list(target.contained))
-
     def similarity(self, target: EncodedTask) -> np.ndarray:
         """Weight of each past task relative to the largest, times the weight of the prior."""
         similarity = np.zeros(len(self.past_))
-        if self._has_past and not self._reason_ignored(target):
-            numbers, weights = self._nearest_tasks(target)
+        if self._uses_past(target):
+            numbers, weights = self._similar.nearest(target)
             posterior = self.posterior(target)
             share = posterior.weight if isinstance(posterior, AveragedPosterior) else 1.0
             similarity[numbers] = share * weights / weights.max()
@@ -382,20 +322,7 @@ class TaskPrior(TaskProcesses):
 
     def similarity_basis(self, target: EncodedTask) -> list[str]:
         """What each past task was compared by, or why it was excluded."""
-        if not self._has_past:
-            return self._scatter_text([])
-        if reason := self._reason_ignored(target):
-            return self._scatter_text([f"excluded: {reason}"] * len(self.past_))
-        texts = [f"excluded: {self.max_tasks} other tasks are more similar"] * len(self.past_)
-        own = target.profile.meta_features if target.profile is not None else {}
-        n_known = sum(name in own for name in self.encoder_.names_)
-        basis, is_known = f"{n_known} meta-features", self.learned_["known"] & bool(n_known)
-        if self._uses_embedding and describe_target(target) is not None:
-            basis = "the pretrained embedding"
-            is_known = np.isfinite(self.learned_["descriptions"]).all(axis=1)
-        for number in self._nearest_tasks(target)[0]:
-            texts[number] = basis if is_known[number] else "its trials only"
-        return self._scatter_text(texts)
+        return self._scatter_text(self._similar.basis(target) if self._has_past else [])
 
     # -- the target ----------------------------------------------------------------------------
 
@@ -407,16 +334,19 @@ class TaskPrior(TaskProcesses):
         """
         hints, n = super().hints(target), len(target.z)
         is_pretrained = self._predict_target(target) is not None
-        uses_past = self._has_past and not self._reason_ignored(target)
+        uses_past = self._uses_past(target)
         if not uses_past and not is_pretrained:
             return hints
-        count = self._count_tasks(target) if uses_past else 0.0
+        count = self._similar.count(target) if uses_past else 0.0
         if self._fills_space(target, count, is_pretrained):
             return replace(hints, n_initial=n + 1)
-        hints, is_contained = replace(hints, n_initial=0), self._is_contained(target)
-        if not uses_past or (is_pretrained and (n or not is_contained.any())):
+        hints = replace(hints, n_initial=0)
+        if not uses_past:
             return hints
-        numbers = self._nearest_tasks(target)[0]
+        is_contained = self._similar.is_contained(target)
+        if is_pretrained and (n or not is_contained.any()):
+            return hints
+        numbers = self._similar.nearest(target)[0]
         past, offset = self._comparable_past, self._offset(target)
         settings = PastSettings(past, self._processes, numbers, self._unknown_columns)
         if not n:
@@ -447,7 +377,7 @@ class TaskPrior(TaskProcesses):
         filled.
         """
         prediction = self._predict_target(target)
-        uses_past = self._has_past and not self._reason_ignored(target)
+        uses_past = self._uses_past(target)
         is_ignored = self._has_past and not uses_past and prediction is None
         if is_ignored and (len(target.z) < self.n_initial or target.is_flat):
             return None
@@ -466,7 +396,7 @@ class TaskPrior(TaskProcesses):
         if not len(y) or not self.guard:
             return conditioned
         # At most even prior odds: the past tasks chose the first trials already.
-        count = PRIOR_COUNT if prediction is not None else self._count_tasks(target)
+        count = PRIOR_COUNT if prediction is not None else self._similar.count(target)
         odds = min(0.0, float(np.log(count / PLAIN_COUNT)))
         return average_by_evidence(
             conditioned, plain, theta, y, level, prior_log_odds=odds, std_error=errors
@@ -480,7 +410,7 @@ class TaskPrior(TaskProcesses):
             assert prediction is not None
             prior = PretrainedPrior(prediction, target.categorical, self.kernel)
             return prior, prediction.level(target.z)
-        numbers, weights = self._nearest_tasks(target)
+        numbers, weights = self._similar.nearest(target)
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, target.z)

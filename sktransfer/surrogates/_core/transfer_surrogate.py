@@ -74,6 +74,15 @@ class TransferSurrogate(Surrogate):
                 self._train(tasks, warm_from)
         return self
 
+    def _append_ids(self, tasks: Sequence[EncodedTask]) -> list[EncodedTask]:
+        """Append the ids of tasks to those passed to `fit`; returns the tasks that are usable."""
+        used = np.flatnonzero([self._is_usable(task) for task in tasks])
+        self.positions_ = np.append(self.positions_, len(self.task_ids_) + used)
+        ids = np.array([task.id for task in tasks], dtype=str)
+        self.task_ids_ = np.append(self.task_ids_, ids)
+        self.n_tasks_ = len(self.task_ids_)
+        return [tasks[int(number)] for number in used]
+
     # -- defined by subclasses -----------------------------------------------------------------
 
     @property
