@@ -6,6 +6,7 @@ import tempfile
 import sktransfer
 
 # Examples must neither read nor write the archive of whoever builds the site.
+os.environ["DASK_LOGGING__DISTRIBUTED"] = "warning"
 os.environ["SKTRANSFER_ARCHIVE"] = tempfile.mkdtemp(prefix="sktransfer-docs-")
 
 project = "sktransfer"

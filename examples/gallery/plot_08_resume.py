@@ -69,5 +69,5 @@ tuning = import_module("tuning")
 search = tuning.run_search(archive)
 n_candidates = len(search.cv_results_["params"])
 n_fits = tuning.counter["fits"]
-print(f"{n_candidates} candidates, {n_fits} fits in place of {n_candidates * 3 + 1}")
+print(f"{n_candidates} candidates, {n_fits} fits instead of {n_candidates * 3 + 1}")
 SearchHistoryDisplay.from_estimator(search)
