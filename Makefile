@@ -41,8 +41,9 @@ lint: $(VENV)/.installed-dev  ## run ruff and mypy
 	$(VENV)/bin/python -m ruff format --check .
 	$(VENV)/bin/python -m mypy
 
-docs: $(VENV)/.installed-docs  ## build the documentation site in docs/_build/html, warnings are errors
+docs: $(VENV)/.installed-docs  ## build the documentation site in docs/_build/html and check its links
 	$(THREADS) $(VENV)/bin/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(VENV)/bin/python docs/check_links.py docs/_build/html
 
 examples: $(VENV)/.installed-docs  ## run all examples of the gallery
 	for example in examples/gallery/plot_*.py; do \

@@ -6,6 +6,7 @@ import tempfile
 import sktransfer
 
 # Examples must neither read nor write the archive of whoever builds the site.
+os.environ["DASK_LOGGING__DISTRIBUTED"] = "warning"
 os.environ["SKTRANSFER_ARCHIVE"] = tempfile.mkdtemp(prefix="sktransfer-docs-")
 
 project = "sktransfer"
@@ -27,12 +28,12 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"sktransfer {version}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["dollarmath"]
-# Pages also link to files of the repository, which are not part of the site.
-# tests/test_docs.py checks all links.
-suppress_warnings = ["config.cache", "myst.xref_missing"]
+suppress_warnings = ["config.cache"]
 
 autosummary_generate = True
 autodoc_default_options = {"members": True, "inherited-members": False}

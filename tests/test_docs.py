@@ -124,3 +124,13 @@ def test_figure_of_the_readme_shows_the_reported_results():
         trials, means = program["read_regrets"](page, section)
         assert trials[0] == 1 and set(program["SEARCHES"]) <= means.keys()
         assert all(len(means[search]) == len(trials) for search in program["SEARCHES"])
+
+
+def test_link_checker_finds_broken_pages_and_headings(tmp_path):
+    program = runpy.run_path(str(DOCS / "check_links.py"))
+    links = ["b.html", "b.html#part", "#top", "https://example.org", "c.html", "b.html#no", "../a"]
+    (tmp_path / "a.html").write_text("".join(f'<a href="{link}">x</a>' for link in links))
+    (tmp_path / "b.html").write_text('<h2 id="part">Part</h2><img src="missing.png">')
+    broken, n_internal, n_external = program["find_broken_links"](tmp_path)
+    assert broken == ["a.html: c.html", "a.html: b.html#no", "a.html: ../a", "b.html: missing.png"]
+    assert (n_internal, n_external) == (7, 1)

@@ -19,7 +19,7 @@ from sktransfer import Archive, Space, Suggestion, Task, TransferOptimizer
         ({"k": ["rbf", None]}, "Space(k: 'rbf', None; 2 configurations)"),
         ([{"a": [1]}, {"b": [True]}], "Space(a: 1 | b: True; 2 configurations)"),
         ({"k": list("abcde")}, "Space(k: 'a', 'b', 'c', … (5 values); 5 configurations)"),
-        ({}, "Space(; 1 configurations)"),
+        ({}, "Space(1 configuration)"),
     ],
 )
 def test_space_shows_ranges(space, text):

@@ -44,11 +44,12 @@ for fold, fitted in enumerate(outer["estimator"], 1):
 print("for example:", excluded[0]["excluded"])
 
 # %%
-# The inner scores choose the parameters, and are therefore optimistic. The outer scores are honest.
+# The inner scores choose the parameters and are therefore optimistic. The outer scores are not.
 inner = [fitted.best_score_ for fitted in outer["estimator"]]
 _, ax = plt.subplots(layout="constrained")
 folds = np.arange(1, 6)
-ax.bar(folds - 0.18, inner, 0.34, label="inner: best score of the search")
-ax.bar(folds + 0.18, outer["test_score"], 0.34, label="outer: score on the test fold")
-ax.set(xlabel="Outer fold", ylabel="Accuracy", ylim=(0.8, 1.05))
-ax.legend(loc="upper center", ncols=2)
+ax.vlines(folds, outer["test_score"], inner, color="lightgray")
+ax.plot(folds, inner, "s", label="inner: best score of the search")
+ax.plot(folds, outer["test_score"], "o", label="outer: score on the test fold")
+ax.set(xlabel="Outer fold", ylabel="Accuracy", xticks=folds)
+ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)

@@ -6,11 +6,10 @@ Fits run in joblib, so a cluster needs one more line.
 """
 
 # %%
-# With dask installed, the fits run on the workers of a local cluster. ``Client("tcp://...")`` would
-# connect to a remote one. Without dask, this example uses threads.
-import contextlib
-
+# The fits run on the workers of a local cluster, which are two threads here. ``Client()`` starts
+# processes, and ``Client("tcp://...")`` connects to a cluster that is running elsewhere.
 import joblib
+from dask.distributed import Client
 from scipy.stats import loguniform
 from sklearn.datasets import load_wine
 from sklearn.pipeline import make_pipeline
@@ -20,11 +19,6 @@ from sklearn.svm import SVC
 from sktransfer import TransferSearchCV
 from sktransfer.inspection import SearchHistoryDisplay
 
-try:
-    from dask.distributed import Client
-except ImportError:
-    Client = None
-
 X, y = load_wine(return_X_y=True)
 search = TransferSearchCV(
     make_pipeline(StandardScaler(), SVC()),
@@ -33,13 +27,10 @@ search = TransferSearchCV(
     batch_size=4,
     random_state=0,
 )
-with contextlib.ExitStack() as stack:
-    if Client is not None:
-        stack.enter_context(Client(processes=False, dashboard_address=None))
-    backend = "threading" if Client is None else "dask"
-    stack.enter_context(joblib.parallel_config(backend, n_jobs=2))
+options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+with Client(processes=False, **options) as client, joblib.parallel_config("dask"):
     search.fit(X, y)
-print(f"on {backend}: {search.best_score_:.3f}")
+    print(f"{len(client.ncores())} workers, best accuracy {search.best_score_:.3f}")
 
 # %%
 # Four candidates are proposed at a time. Those that are not evaluated yet are assumed to score as

@@ -8,10 +8,9 @@ The toy problem of Law et al. (2019), in which the optimum is the mean of the da
 # %%
 # A data set has 500 draws from a normal distribution, and the score is highest where the parameter
 # equals their mean. Three past tasks have data like the target, twelve have others. A surrogate
-# that compares the data learns which tasks to follow. The full experiment with all methods and 30
-# seeds is in :doc:`/results/papers/distbo-toy`. Here are three methods and three seeds,
-# and the means are around 4 and 0 in place of 0 and 4, because a search without past tasks starts
-# in the middle of the space.
+# that compares the data learns which tasks to follow. The experiment with all methods is in
+# :doc:`/results/papers/distbo-toy`. Here are three methods and three seeds. The means are around 4
+# and 0, not 0 and 4, because a search without past tasks starts in the middle of the space.
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import uniform

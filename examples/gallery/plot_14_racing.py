@@ -33,12 +33,13 @@ n_folds = search.cv_results_["n_folds_evaluated"]
 print(f"{n_folds.sum()} of {10 * len(n_folds)} fits, best score {search.best_score_:.3f}")
 
 # %%
-# Scores of the folds that were not evaluated are NaN, which leaves them white here. The best
-# candidate has all folds.
+# Scores of the folds that were not evaluated are NaN. They are white here. The best candidate has
+# all folds.
 scores = np.array([search.cv_results_[f"split{fold}_test_score"] for fold in range(10)])
 figure, axes = plt.subplots(figsize=(8, 3.2), layout="constrained")
-image = axes.imshow(scores, aspect="auto", vmin=0.85, vmax=1, cmap="viridis")
-axes.plot(search.best_index_, -0.9, "v", color="black", clip_on=False)
-axes.set(xlabel="candidate (the mark is above the best)", ylabel="fold")
-figure.colorbar(image, label="accuracy")
-plt.show()
+extent = (0.5, 25.5, 10.5, 0.5)  # candidates and folds are counted from 1
+image = axes.imshow(scores, aspect="auto", vmin=0.85, vmax=1, cmap="viridis", extent=extent)
+axes.plot(search.best_index_ + 1, 0.1, "v", color="black", clip_on=False)
+axes.set(xlabel="Candidate (the mark is above the best)", ylabel="Fold", ylim=(10.5, 0.5))
+axes.set(xticks=[1, 5, 10, 15, 20, 25], yticks=[1, 4, 7, 10])
+figure.colorbar(image, label="Accuracy", extend="min")

@@ -75,8 +75,8 @@ class DatasetProfile:
         Finite numbers. Features that are not known are absent.
     fingerprint : array of uint64
         The smallest hashes of the distinct rows, sorted, at most 16384. They depend neither on the
-        order of rows and columns nor on the container. A hash does not reveal its row, but whoever
-        guesses a whole row can check the guess. So an archive seals them before it writes them.
+        order of rows and columns nor on the container. A hash does not reveal its row, but anyone
+        who guesses a whole row can check the guess. So an archive seals them before it writes them.
     n_distinct : int
         Number of distinct hashes from which the fingerprint was taken.
     ordered_fingerprint, n_ordered : array of uint64, int

@@ -108,7 +108,7 @@ class SearchHistoryDisplay:
         name : str or None, default=None
             Name of the search, for the title or the legend.
         kind : {"trials", "best"}, default="trials"
-            "best" draws nothing but the best so far. Use it to compare several searches in one
+            "best" draws only the best so far. Use it to compare several searches in one
             picture, with the `ax_` of the first.
         ax : matplotlib Axes or None, default=None
             Where to plot. None makes a new figure.
@@ -167,7 +167,7 @@ class SearchHistoryDisplay:
         Parameters
         ----------
         kind : {"trials", "best"}, default="trials"
-            "best" draws nothing but the best so far.
+            "best" draws only the best so far.
         limits : tuple of float or None, default=None
             Lowest and highest score to show. Trials below are marked at the bottom. None leaves
             out a few scores that are much lower than the others.
@@ -194,7 +194,7 @@ class SearchHistoryDisplay:
             style = {"label": "best so far", "color": "black"}
             self.ax_.set_title(self.name or "")
             # The legend has room below the lowest trial.
-            self.ax_.set_ylim(low - 0.42 * span, high + 0.08 * span)
+            self.ax_.set_ylim(low - 0.42 * span, self._top(high, span, limits) + 0.08 * span)
             self.ax_.set_xlim(0.4, len(self.scores) + 0.6)
         trials = np.arange(1, len(self.scores) + 1)
         [self.line_] = self.ax_.step(trials, best, where="post", lw=1.5, **style)
@@ -203,6 +203,12 @@ class SearchHistoryDisplay:
         locator.set_params(integer=True, min_n_ticks=1)
         self.ax_.legend(fontsize="small", loc="lower right", ncols=3 if kind == "trials" else 1)
         return self
+
+    def _top(self, high: float, span: float, limits: tuple[float, float] | None) -> float:
+        """The highest score or prediction to show. Predictions far above all scores are cut off."""
+        if limits is not None:
+            return high
+        return float(np.nanmax([high, *np.minimum(self.predicted_mean, high + 0.3 * span)]))
 
     def _plot_predictions(self, floor: float) -> None:
         """Draw the predictions, cut off at `floor`, below which the legend is."""

@@ -215,13 +215,21 @@ class SurfaceDisplay:
         ax.figure.colorbar(surface, ax=ax, label=label)
         ok, failed = np.isfinite(self.scores), ~np.isfinite(self.scores)
         x, y = self.trials.T
-        points = ax.scatter(x[ok], y[ok], s=26, color="white", edgecolors="black", linewidths=0.8)
-        ax.scatter(x[failed], y[failed], s=26, color="black", marker="x")
-        best = self.best
-        ax.scatter(x[best], y[best], s=130, marker="*", color=ORANGE, edgecolors="black")
+        # Trials at the bounds of the space are drawn whole.
+        style: dict[str, Any] = {"s": 26, "clip_on": False, "zorder": 3}
+        points = ax.scatter(
+            x[ok], y[ok], color="white", edgecolors="black", linewidths=0.8, label="trial", **style
+        )
+        if failed.any():
+            ax.scatter(x[failed], y[failed], color="black", marker="x", label="failed", **style)
+        best, style = self.best, style | {"s": 130}
+        ax.scatter(
+            x[best], y[best], marker="*", color=ORANGE, edgecolors="black", label="best", **style
+        )
         ax.set(**dict(zip(("xlabel", "ylabel"), short_names(self.names), strict=True)))
         _set_ticks(ax.xaxis, self.ticks[0])
         _set_ticks(ax.yaxis, self.ticks[1])
+        ax.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
         if ax is self.ax_:
             self.points_ = points
         return surface

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from sktransfer.inspection._axes_setup import BLUE, ORANGE, open_axes, write_sentence
+from sktransfer.inspection._axes_setup import BLUE, SKY, open_axes, write_sentence
 from sktransfer.task import short_task_name
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ MAX_LINE_LENGTH = 56
 
 
 class TaskSimilarityDisplay:
-    """The past tasks of a search: how similar they are, and how many of their settings were tried.
+    """The past tasks of a search: how similar they are, and how much they still count at its end.
 
     Use `from_estimator` to create one from a fitted search.
 
@@ -31,7 +31,9 @@ class TaskSimilarityDisplay:
     names : sequence of str
         Past tasks that were used.
     similarity : array-like of shape (n_tasks,)
-        Their similarity in [0, 1], NaN if it is not defined.
+        Similarity of their data in [0, 1], NaN if it is not defined.
+    weight : array-like of shape (n_tasks,) or None, default=None
+        How much each task counts after the last trial, in [0, 1]. NaN if it is not defined.
     n_settings : array-like of shape (n_tasks,) or None, default=None
         How many trials were settings of each task.
     n_trials : array-like of shape (n_tasks,) or None, default=None
@@ -44,7 +46,9 @@ class TaskSimilarityDisplay:
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     bars_ : matplotlib BarContainer or None
-        One bar for each task that is shown, most similar first. None if no task was used.
+        The similarity of each task that is shown, most similar first. None if no task was used.
+    weights_ : matplotlib BarContainer or None
+        The weights of these tasks. None if they are not known.
 
     Examples
     --------
@@ -65,6 +69,7 @@ class TaskSimilarityDisplay:
         names: Sequence[str],
         similarity: Any,
         *,
+        weight: Any = None,
         n_settings: Any = None,
         n_trials: Any = None,
         excluded: Mapping[str, int] | None = None,
@@ -72,6 +77,7 @@ class TaskSimilarityDisplay:
         self.names = list(names)
         n = len(self.names)
         self.similarity = np.asarray(similarity, dtype=float).reshape(n)
+        self.weight = np.full(n, np.nan) if weight is None else np.asarray(weight, dtype=float)
         self.n_settings = np.zeros(n, int) if n_settings is None else np.asarray(n_settings, int)
         self.n_trials = None if n_trials is None else np.asarray(n_trials, int)
         self.excluded = dict(excluded or {})
@@ -94,11 +100,15 @@ class TaskSimilarityDisplay:
         """
         rows = source_rows(search)
         used = [row for row in rows if row["excluded"] is None]
-        similarity = [np.nan if row["similarity"] is None else row["similarity"] for row in used]
+        similarity, weight = (
+            [np.nan if row[name] is None else row[name] for row in used]
+            for name in ("similarity", "weight")
+        )
         reasons = Counter(row["excluded"] for row in rows if row["excluded"] is not None)
         return cls(
             [task_name(row) for row in used],
             similarity,
+            weight=weight,
             n_settings=[row["n_used"] for row in used],
             n_trials=[row["n_trials"] for row in used],
             excluded=dict(reasons.most_common()),
@@ -120,28 +130,35 @@ class TaskSimilarityDisplay:
         """
         n = len(self.names)
         n_shown = min(n, max_shown)
-        size = (7.2, 1.6 + 0.3 * max(n_shown, 1) + 0.2 * min(len(self.excluded), MAX_REASONS))
+        size = (7.2, 1.9 + 0.3 * max(n_shown, 1) + 0.2 * min(len(self.excluded), MAX_REASONS))
         self.figure_, self.ax_ = open_axes(ax, f"{type(self).__name__}.plot", size)
         self.bars_: Any = None
+        self.weights_: Any = None
         if n == 0:
             write_sentence(self.ax_, "\n".join(["No past task was used.", *self._reasons()]))
             return self
-        known = np.nan_to_num(self.similarity, nan=0.0)
-        order = np.lexsort((-self.n_settings, -known))[:n_shown]
-        at, longest = np.arange(n_shown), float(known.max()) or 1.0
-        colors = [ORANGE if self.n_settings[i] else BLUE for i in order]
-        self.bars_ = self.ax_.barh(at, known[order], 0.7, color=colors)
+        similarity, weight = np.nan_to_num(self.similarity), np.nan_to_num(self.weight)
+        order = np.lexsort((-self.n_settings, -weight, -similarity))[:n_shown]
+        at, ends = np.arange(n_shown), np.maximum(similarity, weight)[order]
+        longest = float(ends.max()) or 1.0
+        self.bars_ = self.ax_.barh(
+            at, similarity[order], 0.7, color=SKY, alpha=0.45, label="similarity of the data"
+        )
+        if np.isfinite(self.weight).any():
+            self.weights_ = self.ax_.barh(
+                at, weight[order], 0.36, color=BLUE, label="weight after the last trial"
+            )
         for row, i in enumerate(order):
-            text = self._describe(int(i))
-            x = known[i] + 0.01 * longest
-            self.ax_.text(x, row, text, va="center", fontsize="small")
+            x = ends[row] + 0.01 * longest
+            self.ax_.text(x, row, self._describe(int(i)), va="center", fontsize="small")
         self.ax_.set_yticks(at, labels=[self.names[i] for i in order], fontsize="small")
         self.ax_.invert_yaxis()
-        shown = f"{n_shown} of {n} past tasks" if n_shown < n else "past tasks"
-        label = f"Similarity of the {shown} that were used"
+        shown = f"The {n_shown} most similar of {n} past tasks" if n_shown < n else "The past tasks"
+        label = f"{shown} that were used"
         # Room for the text beside the longest bar, where no similarity can be.
         self.ax_.set(xlim=(0, 1.4 * longest), xlabel="\n".join([label, *self._reasons()]))
         self.ax_.set_xticks([tick for tick in self.ax_.get_xticks() if tick <= max(longest, 1.0)])
+        self.ax_.legend(fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
         return self
 
     def _describe(self, i: int) -> str:

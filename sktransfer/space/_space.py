@@ -116,8 +116,10 @@ class Space:
             )
             for branch, indices in zip(self.branches, self._axis_indices, strict=True)
         ]
-        size = "" if self.size is None else f"; {self.size} configurations"
-        return f"Space({' | '.join(branches)}{size})"
+        parts = [" | ".join(branches)] if any(branches) else []
+        if self.size is not None:
+            parts.append(f"{self.size} configuration{'s' * (self.size != 1)}")
+        return f"Space({'; '.join(parts)})"
 
     # -- size and enumeration ----------------------------------------------------------------------
 

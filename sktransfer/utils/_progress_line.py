@@ -4,7 +4,7 @@ A live line needs a terminal or a notebook, and tqdm or rich. Otherwise there ar
 most one per second.
 
 Code deep inside the package, such as a training loop, uses `track` or `progress_line` and does not
-know whether anybody watches. Its callers decide that, with `show_progress`.
+know whether it is shown. Its callers decide that, with `show_progress`.
 """
 
 from __future__ import annotations

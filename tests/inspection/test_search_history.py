@@ -114,3 +114,11 @@ def test_single_trial_has_a_whole_number():
     display = SearchHistoryDisplay([0.5]).plot()
     low, high = display.ax_.get_xlim()
     assert [tick for tick in display.ax_.get_xticks() if low <= tick <= high] == [1]
+
+
+def test_predictions_above_all_scores_are_shown():
+    scores, std = [0.5, 0.6, 0.7], [0.1, 0.1, 0.1]
+    near = SearchHistoryDisplay(scores, predicted_mean=[0.75, 0.6, 0.7], predicted_std=std).plot()
+    far = SearchHistoryDisplay(scores, predicted_mean=[75.0, 0.6, 0.7], predicted_std=std).plot()
+    assert near.ax_.get_ylim()[1] > 0.75
+    assert 0.7 < far.ax_.get_ylim()[1] < 0.8

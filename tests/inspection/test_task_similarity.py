@@ -19,14 +19,17 @@ def test_bars_are_the_tasks_that_were_used(search):
     widths = [bar.get_width() for bar in display.bars_]
     np.testing.assert_allclose(widths, sorted(display.similarity, reverse=True))
     assert display.n_settings.sum() == sum(row["n_used"] for row in rows) > 0
-    assert "Similarity of the past tasks that were used" in display.ax_.get_xlabel()
+    weights = [row["weight"] for row in rows]
+    np.testing.assert_allclose([bar.get_width() for bar in display.weights_], weights)
+    assert "The past tasks that were used" in display.ax_.get_xlabel()
 
 
 def test_only_the_most_similar_are_shown():
     display = TaskSimilarityDisplay(list("abcd"), [0.1, 0.9, np.nan, 0.5]).plot(max_shown=2)
     labels = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert labels == ["b", "d"]
-    assert "2 of 4 past tasks" in display.ax_.get_xlabel()
+    assert "The 2 most similar of 4 past tasks" in display.ax_.get_xlabel()
+    assert display.weights_ is None
 
 
 def test_excluded_tasks_are_counted_by_reason(texts):

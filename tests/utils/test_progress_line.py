@@ -53,13 +53,13 @@ def test_plain_lines_are_used_without_a_terminal_or_with_many_messages(monkeypat
     assert type(_progress_line.make_line(4, is_live=False)).__name__ == "PlainLines"
 
 
-def test_work_is_followed_where_somebody_watches(every_step):
+def test_progress_is_shown_in_the_block_that_asks_for_it(every_step):
     with show_progress(stream := io.StringIO()):
         assert list(track([3, 4], "Adding")) == [3, 4]
     assert stream.getvalue() == "[1/2] Adding, 0 s left\n[2/2] Adding, 0 s left\n"
 
 
-def test_nothing_is_shown_where_nobody_watches(every_step, capsys):
+def test_nothing_is_shown_outside_of_such_a_block(every_step, capsys):
     assert list(track([3, 4], "Adding")) == [3, 4]
     with show_progress(None), progress_line(1, "Adding") as advance:
         advance()
