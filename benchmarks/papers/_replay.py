@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers._logistic import LOGISTIC, logistic_suite
+from benchmarks.papers._starter_tables import PREFIX, starter_suite
 from benchmarks.tables import Suite, load_suite
 from sktransfer import Task, TransferOptimizer
 from sktransfer.optimizer import Pool
@@ -23,6 +24,8 @@ N_CANDIDATES = 1000  # candidates of a larger table, drawn for each trial, as in
 @lru_cache(maxsize=5)
 def suite(name: str, folder: Path) -> Suite:
     """Load a suite, once."""
+    if name.startswith(PREFIX):
+        return starter_suite(name, folder)
     return logistic_suite(folder) if name == LOGISTIC else load_suite(name, folder)
 
 
