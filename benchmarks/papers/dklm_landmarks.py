@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,14 @@ from sktransfer.utils._scores import standardize
 SUITES = ["deepar", "hpobench-xgb", "xgboost-libsvm"]  # with at least 10 tasks
 QUICK = ["deepar"]
 N_TARGETS, N_SETS = 5, 100
+MIN_LOSS = 1e-6
 SET_SIZES = [5, 100]  # trials of a set: in the caption of the figure, and in the text
-FORMS = {"trained": LONGER, "one step": {"steps": 1, "learning_rate": 1e-6}}
+SHARED = "one scale"
+FORMS = {
+    "trained": LONGER,
+    SHARED: LONGER | {"scores": "raw"},
+    "one step": {"steps": 1, "learning_rate": 1e-6},
+}
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
@@ -46,20 +53,22 @@ def run(name: str, form: str, size: int, seed: int, folder: Path) -> dict[str, A
     order = np.random.default_rng(seed).permutation(list(source.tables))
     held_out, others = order[:N_TARGETS], order[N_TARGETS:]
     surrogate = DKLM(guard=False, prior=False, winsorize=False, random_state=seed, **FORMS[form])
+    past = [drawn(source.space, source.tables[t], N_PAST, rng) for t in others]
+    scale = shared_scale(past) if form == SHARED else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        surrogate.fit([drawn(source.space, source.tables[t], N_PAST, rng) for t in others])
+        surrogate.fit([on_scale(task, scale) for task in past])
     features, owner, plain = [], [], []
     for number, task in enumerate(held_out):
         for _ in range(N_SETS):
             trials = drawn(source.space, source.tables[task], size, rng)
-            features.append(surrogate.landmark_features(trials))
+            features.append(surrogate.landmark_features(on_scale(trials, scale)))
             plain.append(baseline(trials))
             owner.append(number)
     return {
         "nearest": share_of_own_task(np.array(features), owner),
         "plain": share_of_own_task(np.array(plain), owner),
-        "map": as_map(np.array(features), seed) if seed == 0 and form == "trained" else [],
+        "map": as_map(np.array(features), seed) if seed == 0 and form == SHARED else [],
         "owner": owner,
         "tasks": [str(task) for task in held_out],
         "wall": round(time.perf_counter() - begun, 2),
@@ -71,6 +80,19 @@ def drawn(space: Space, table: Table, n: int, rng: np.random.Generator) -> Encod
     rows = rng.permutation(len(table.loss))[:n]
     codes = space.encode([table.params[row] for row in rows])
     return EncodedTask(codes, -table.loss[rows], space.categorical, id=table.name)
+
+
+def shared_scale(tasks: list[EncodedTask]) -> tuple[float, float]:
+    """Return mean and deviation of the logarithms of all losses."""
+    logs = np.log(np.maximum(-np.concatenate([task.z for task in tasks]), MIN_LOSS))
+    return float(logs.mean()), float(logs.std())
+
+
+def on_scale(task: EncodedTask, scale: tuple[float, float] | None) -> EncodedTask:
+    """Return the task with negative logarithms of its losses on a scale; None keeps the scores."""
+    if scale is None:
+        return task
+    return replace(task, z=(scale[0] - np.log(np.maximum(-task.z, MIN_LOSS))) / scale[1])
 
 
 def baseline(trials: EncodedTask) -> np.ndarray:
@@ -133,8 +155,12 @@ EXPERIMENT = Experiment(
         "sets of trials are drawn, and their landmark features are read. The paper shows two "
         "coordinates by t-SNE and states that features of the same task lie together and away "
         "from those of other tasks. Sets have 5 trials in the caption of its figure and 100 in "
-        "the text. The figure here has 100, one point for each set, and no bands. The table has "
-        "the share of sets whose five nearest others are mostly of the same task. `one step` has "
+        "the text. The table has the share of sets whose five nearest others are mostly of the "
+        "same task. In `trained` the scores of a set are standardized by their own mean and "
+        "deviation, as in our searches. `one scale` has logarithms of the losses on one scale for "
+        "all tasks, so that the features can tell the level of a task, as they can with the "
+        "accuracies of HPO-B. The figure shows it with sets of 100, one point for each set, and "
+        "has no bands. `one step` has "
         "the initial weights, as good as untrained. `correlations` are features without learning: "
         "the mean of the centered coordinates times the standardized scores. HPO-B-v3 is not "
         "available, so these are other suites."
