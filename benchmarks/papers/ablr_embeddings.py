@@ -19,7 +19,7 @@ BOOSTING = f"{PREFIX}HistGradientBoostingClassifier"
 FOREST, SVM = f"{PREFIX}RandomForestClassifier", f"{PREFIX}SVC"
 SOURCE = {SVM: BOOSTING, BOOSTING: FOREST}
 """Estimator -> that whose embeddings it uses, as in the paper."""
-N_TRIALS, N_PAST, N_TARGETS, N_QUICK = 15, 60, 6, 1
+N_TRIALS, N_PAST, N_TARGETS, N_QUICK = 15, 60, 4, 1
 AT = [1, 2, 3, 5, 10, 15]
 METHODS = ["ABLR", "ABLR, meta-features", "ABLR, embeddings", "gp", "random"]
 PAPER = {"head": "zero", "retrain": RETRAIN, "guard": False, "winsorize": False}

@@ -30,8 +30,10 @@ N_TARGETS, N_QUICK = 10, 1
 N_SLOW = 2  # targets of `bohamiann`
 AT = [1, 2, 3, 5, 10, 20]
 FLOOR = 1e-4  # regrets below it are drawn as equal
+MORE_STEPS = 200
+LONGER = f"ABLR transfer (ctx), {MORE_STEPS} steps"
 METHODS = ["ABLR transfer", "ABLR transfer (ctx)", "ABLR", "GP transfer (ctx)", "GP", "dngo"]
-METHODS += ["random"]
+METHODS += ["random", LONGER]
 SLOW = "bohamiann"
 
 
@@ -83,6 +85,7 @@ def surrogate_of(method: str) -> Surrogate:
     made: dict[str, Surrogate] = {
         "ABLR transfer": ABLR(**paper),
         "ABLR transfer (ctx)": ABLR(encoder=ManualEncoder(), **paper),
+        LONGER: ABLR(encoder=ManualEncoder(), **paper | {"retrain": MORE_STEPS}),
         "ABLR": TargetBLR(winsorize=False),
         "GP transfer (ctx)": DistGP(ManualEncoder(), **plain),
         "GP": GP(winsorize=False),
@@ -182,7 +185,8 @@ EXPERIMENT = Experiment(
         f"evaluations of each past task and x in [−{HALF_WIDTH:g}, {HALF_WIDTH:g}]³ are ours. "
         f"The first {N_TARGETS} tasks are targets, with {N_TRIALS} trials each. `ABLR transfer` "
         "has the paper's form: a zero head, no guard, low scores not raised, and training with "
-        f"the target for {RETRAIN} steps after each trial. With `(ctx)` the context is (a, b, c). "
+        f"the target for {RETRAIN} steps after each trial ({MORE_STEPS} where it is said). With "
+        "`(ctx)` the context is (a, b, c). "
         "`ABLR` is the same without past tasks (one network for the target). `GP transfer (ctx)` "
         "is one GP of all tasks and contexts, `GP` the plain one. `dngo` and `bohamiann` use the "
         f"target alone, `bohamiann` on {N_SLOW} targets. The paper states that ABLR transfer "

@@ -198,7 +198,7 @@ def test_distribution_encoder_excludes_other_input_spaces():
     assert "no sample" in encoder.basis(None)
 
 
-TOPICS = {"pets": "cat dog bird fish".split(), "tools": "saw nail hammer drill".split()}
+TOPICS = {"pets": ["cat", "dog", "bird", "fish"], "tools": ["saw", "nail", "hammer", "drill"]}
 
 
 def texts(topic, seed, n=40):

@@ -25,8 +25,8 @@ NAMES = [
     "task-prior",
     "tst",
 ]
-# Baselines of the papers without a guard, and the trials after which they have overcome a misleading
-# past: one tries nine past settings first, the other is a random search that starts in the box.
+# Baselines of the papers without a guard, and the trials after which they have overcome a
+# misleading past. One tries nine past settings first, the other searches the box at random.
 UNGUARDED = {"init-blr": 35, "box-rs": 80}
 pytestmark = pytest.mark.slow
 
