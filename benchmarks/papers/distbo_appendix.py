@@ -148,7 +148,9 @@ def figure(rows: Rows, file: Path) -> None:
     with panels(file, len(found), width=5.2) as axes:
         for axis, (part, best) in zip(axes, found.items(), strict=True):
             curves(axis, without_levels(best), ylabel="best score so far", title=TITLES[part])
-            axis.legend(fontsize=7, loc="lower right")
+            axis.legend(
+                fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, frameon=False
+            )
             axis.set_xticks(range(1, N_TRIALS + 1))
 
 
