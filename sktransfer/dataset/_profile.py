@@ -20,7 +20,7 @@ from sktransfer.dataset import _meta_features as mf
 from sktransfer.dataset._fingerprint import digest_rows, estimate_overlap, fingerprint_table
 from sktransfer.dataset._patterns import fingerprint_patterns
 from sktransfer.dataset._response_curves import curves_of_table
-from sktransfer.dataset._row_features import hash_words, is_image, is_text, pool_images
+from sktransfer.dataset._row_features import numbers_of_rows
 from sktransfer.dataset._scales import measure_scales
 from sktransfer.dataset._sketch import sketch
 from sktransfer.dataset._table import (
@@ -470,7 +470,7 @@ def _score_landmarks(attempt: _Attempts, Z: np.ndarray, target: Target) -> dict[
 
 
 def _sample_rows(table: Table, rows: np.ndarray, target: Target) -> dict[str, Any] | None:
-    numbers = _numbers_of_rows(table, rows)
+    numbers = numbers_of_rows(table, rows, MAX_SAMPLE_COLUMNS)
     if numbers is None:
         return None
     X = mf.impute_medians(numbers)
@@ -479,16 +479,6 @@ def _sample_rows(table: Table, rows: np.ndarray, target: Target) -> dict[str, An
     is_labeled = np.isfinite(target.values).all(axis=1)
     y = target.values[is_labeled]
     return {"X": X[is_labeled], "y": y[:, 0] if target.n_outputs == 1 else y}
-
-
-def _numbers_of_rows(table: Table, rows: np.ndarray) -> np.ndarray | None:
-    """Rows as numbers: hashed words of texts, pooled pixels of images, or columns; None without."""
-    if table.form == "items":
-        items = [table.data[row] for row in rows]
-        return hash_words(items) if is_text(items) else None
-    if is_image(table):
-        return pool_images(table.data[rows])
-    return read_numbers(table, rows, MAX_SAMPLE_COLUMNS)[0] if table.n_columns else None
 
 
 def _to_plain(value: Any) -> Any:

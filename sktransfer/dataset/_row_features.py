@@ -12,12 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.dataset._table import Table
+from sktransfer.dataset._table import Table, read_numbers
 
 N_HASHED = 128
 MAX_CHARACTERS = 5000  # of a text that are read
 GRID = 8
 MAX_CHANNELS = 4  # an axis that is longer is not one of channels
+
+
+def numbers_of_rows(table: Table, rows: np.ndarray, max_columns: int) -> np.ndarray | None:
+    """Rows as numbers: hashed words of texts, pooled pixels of images, or columns; None without."""
+    if table.form == "items":
+        items = [table.data[row] for row in rows]
+        return hash_words(items) if is_text(items) else None
+    if is_image(table):
+        return pool_images(table.data[rows])
+    return read_numbers(table, rows, max_columns)[0] if table.n_columns else None
 
 
 def is_text(items: Sequence[Any]) -> bool:
