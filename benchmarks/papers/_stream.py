@@ -148,7 +148,7 @@ def rank_table(
     return [heading, "", *markdown(head, body)]
 
 
-def gains_over_gp(rows: Rows, seed: int = 0) -> list[str]:
+def gains_over_gp(rows: Rows) -> list[str]:
     """Return the rank of each method minus that of GP, with an interval over the data sets."""
     lines = ["Rank minus that of `GP`, mean over the data sets with a 95 % interval:", ""]
     body = []
@@ -193,6 +193,8 @@ def figure(rows: Rows, file: Path) -> None:
             axes[1].plot(seen, cpu[method].cumsum(axis=1).mean(axis=0), color=color, label=method)
         axes[0].set(xlabel="data sets seen", ylabel="average rank so far, test")
         axes[1].set(xlabel="data sets seen", ylabel="CPU seconds so far")
+        for axis in axes:
+            axis.xaxis.get_major_locator().set_params(integer=True)
         legend_beside(axes[1])
 
 

@@ -86,7 +86,7 @@ EXPERIMENT = Experiment(
         "development and test. The paper has 42 data sets of LIBSVM and ranks among six methods, "
         "so only the order of the published ranks can be compared. "
         f"{_stream.NAMES} `common-surface` and `gp` are our versions, `gp` with three more "
-        "space-filling trials."
+        "space-filling trials. The figure has no bands: it shows the mean over the orders."
     ),
     seeds=10,
     fields=("method", "order", "sets"),
