@@ -49,9 +49,10 @@ def whole_table(name: str, target: str, folder: Path) -> Pool:
 
 
 def with_seed(surrogate: str | Surrogate, seed: int) -> Surrogate:
-    """Return the surrogate with random weights, features or draws of this seed, if it has any."""
+    """Return the surrogate with the random weights and draws of this seed, its encoder included."""
     made = make_surrogate(surrogate)
-    return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
+    seeded = [name for name in made.get_params() if name.split("__")[-1] == "random_state"]
+    return made.set_params(**dict.fromkeys(seeded, seed))
 
 
 @lru_cache(maxsize=256)

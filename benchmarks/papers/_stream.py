@@ -18,6 +18,7 @@ import numpy as np
 from benchmarks.papers._compare import common_cells, ranks
 from benchmarks.papers._experiment import Rows, markdown
 from benchmarks.papers._figures import colors, legend_beside, panels
+from benchmarks.papers._replay import with_seed
 from sktransfer import Space, Task, TransferOptimizer
 from sktransfer.surrogates import GP, CommonSurface, SCoT, Surrogate, make_surrogate
 
@@ -72,7 +73,7 @@ def tune_in_turn(
     past: list[Task] = []
     row: dict[str, Any] = {"dev": [], "test": [], "cpu": []}
     for number, data in enumerate(arrivals):
-        surrogate, seed = methods()[method], 1000 * order + number
+        surrogate, seed = with_seed(methods()[method], order), 1000 * order + number
         optimizer = TransferOptimizer(
             space, past, profile=data.profile, surrogate=surrogate, random_state=seed
         )

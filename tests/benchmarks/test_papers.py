@@ -31,10 +31,12 @@ from benchmarks.papers._compare import (
 )
 from benchmarks.papers._experiment import Experiment, conduct, packed_runs, round_values
 from benchmarks.papers._page import gather
-from benchmarks.papers._replay import expected_best, replay_search
+from benchmarks.papers._replay import expected_best, replay_search, with_seed
 from benchmarks.papers._starter_tables import data_name
 from benchmarks.runner import format_page, read_rows, read_runs, run_all, take_over, write_runs
 from sktransfer import Space, profile
+from sktransfer.encoders import DistributionEncoder
+from sktransfer.surrogates import DistGP
 
 # -- numbers ---------------------------------------------------------------------------------------
 
@@ -513,6 +515,12 @@ def test_landmark_features_of_separate_groups_are_recognized():
     apart = rng.standard_normal((60, 3)) + 10 * np.array(owner)[:, None]
     assert dklm_landmarks.share_of_own_task(apart, owner) == 1.0
     assert dklm_landmarks.share_of_own_task(rng.standard_normal((60, 3)), owner) < 0.8
+
+
+def test_seed_is_that_of_surrogate_and_encoder():
+    seeded = with_seed(DistGP(DistributionEncoder()), 7)
+    assert (seeded.random_state, seeded.encoder.random_state) == (7, 7)
+    assert with_seed("random", 7).get_params() == {}
 
 
 def test_starter_tables_are_named_by_their_data():
