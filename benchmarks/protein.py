@@ -31,6 +31,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
+from benchmarks.papers._replay import with_seed
 from benchmarks.runner import append_runs, read_runs
 from sktransfer import Task, TransferOptimizer, profile
 from sktransfer.encoders import DistributionEncoder, PairEncoder
@@ -169,7 +170,11 @@ def run_target(
     for method in methods:
         surrogate = clone(LEARNED[method]) if method in LEARNED else method
         optimizer = TransferOptimizer(
-            space, tasks, profile=own, surrogate=surrogate, random_state=own_seed
+            space,
+            tasks,
+            profile=own,
+            surrogate=with_seed(surrogate, seed),
+            random_state=own_seed,
         )
         found = search(optimizer, evaluate, N_TRIALS)
         rows.append(

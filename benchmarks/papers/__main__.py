@@ -16,10 +16,16 @@ EXPERIMENTS = {
     "distbo-counter": "distbo_counter",
     "distbo-protein": "distbo_protein",
     "distbo-parkinsons": "distbo_parkinsons",
+    "distbo-appendix": "distbo_appendix",
     "dklm-sines": "dklm_sines",
     "dklm-tables": "dklm_tables",
+    "dklm-landmarks": "dklm_landmarks",
     "yogatama": "yogatama",
+    "yogatama-synthetic": "yogatama_synthetic",
+    "yogatama-ensemble": "yogatama_ensemble",
     "ablr": "ablr",
+    "ablr-quadratics": "ablr_quadratics",
+    "ablr-embeddings": "ablr_embeddings",
     "copula": "copula",
 }
 """Name -> module with an `EXPERIMENT`."""

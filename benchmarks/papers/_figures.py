@@ -46,6 +46,7 @@ def curves(axis: Any, values: Mapping[str, np.ndarray], **labels: str) -> None:
             error = cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
             axis.fill_between(trials, mean - error, mean + error, color=color, alpha=0.12, lw=0)
     axis.set(**{"xlabel": "trials", **labels})
+    axis.xaxis.get_major_locator().set_params(integer=True)
 
 
 def legend_beside(axis: Any, entries: tuple[list, list] | None = None) -> None:

@@ -56,8 +56,7 @@ class DataSet:
     Columns have mean 0 and variance 1 in the training part.
     """
 
-    def __init__(self, name: str, folder: Path):
-        X, y = load_classification(name, folder, MAX_ROWS)
+    def __init__(self, X: np.ndarray, y: np.ndarray):
         X, rest, self.y, y_rest = train_test_split(X, y, train_size=0.5, stratify=y, random_state=0)
         dev, test, self.y_dev, self.y_test = train_test_split(
             rest, y_rest, train_size=0.5, stratify=y_rest, random_state=0
@@ -99,7 +98,7 @@ class DataSet:
 @lru_cache(maxsize=64)
 def data_set(name: str, folder: Path) -> DataSet:
     """Load a data set, once."""
-    return DataSet(name, folder)
+    return DataSet(*load_classification(name, folder, MAX_ROWS))
 
 
 def logistic_suite(folder: Path) -> Suite:

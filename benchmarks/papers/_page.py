@@ -31,7 +31,7 @@ def gather(folder: Path, names: Sequence[str]) -> Path:
     for name in [*CLAIMS, *there] if (folder / f"{CLAIMS[0]}.md").exists() else there:
         text = (folder / f"{name}.md").read_text().strip()
         text = re.sub(r"^#", "##", text, flags=re.MULTILINE)
-        text = re.sub(rf"\(({re.escape(name)}\.\w+)\)", rf"({folder.name}/\1)", text)
+        text = re.sub(r"\]\(([\w-]+\.\w+)\)", rf"]({folder.name}/\1)", text)
         lines += [text.replace("](../", "]("), ""]
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(format_page(lines))

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers._logistic import LOGISTIC, logistic_suite
+from benchmarks.papers._starter_tables import PREFIX, starter_suite
 from benchmarks.tables import Suite, load_suite
 from sktransfer import Task, TransferOptimizer
 from sktransfer.optimizer import Pool
@@ -23,6 +24,8 @@ N_CANDIDATES = 1000  # candidates of a larger table, drawn for each trial, as in
 @lru_cache(maxsize=5)
 def suite(name: str, folder: Path) -> Suite:
     """Load a suite, once."""
+    if name.startswith(PREFIX):
+        return starter_suite(name, folder)
     return logistic_suite(folder) if name == LOGISTIC else load_suite(name, folder)
 
 
@@ -46,9 +49,10 @@ def whole_table(name: str, target: str, folder: Path) -> Pool:
 
 
 def with_seed(surrogate: str | Surrogate, seed: int) -> Surrogate:
-    """Return the surrogate with random weights, features or draws of this seed, if it has any."""
+    """Return the surrogate with the random weights and draws of this seed, its encoder included."""
     made = make_surrogate(surrogate)
-    return made.set_params(random_state=seed) if "random_state" in made.get_params() else made
+    seeded = [name for name in made.get_params() if name.split("__")[-1] == "random_state"]
+    return made.set_params(**dict.fromkeys(seeded, seed))
 
 
 @lru_cache(maxsize=256)

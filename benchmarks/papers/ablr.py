@@ -82,16 +82,22 @@ def run(name: str, task: str, method: str, seed: int, folder: Path) -> dict:
     )
 
 
+def paper_rows(rows: Rows) -> Rows:
+    """Return the searches in which both methods of the paper were run, with those to compare."""
+    runs = [
+        {(r["suite"], r["task"], r["seed"]) for r in rows if r["method"] == method}
+        for method in PAPER
+    ]
+    shown = [*PAPER, "ablr", "gp", "random"]
+    done = [r for r in rows if (r["suite"], r["task"], r["seed"]) in runs[0] & runs[1]]
+    return [r for r in done if r["method"] in shown]
+
+
 def tables(rows: Rows) -> list[str]:
     """Return tables of the paper's methods where they were run, then those of the others."""
-    paper = ["ABLR", "GP, contexts"]
-    done = {(r["suite"], r["task"], r["seed"]) for r in rows if r["method"] == paper[0]} & {
-        (r["suite"], r["task"], r["seed"]) for r in rows if r["method"] == paper[1]
-    }
-    chosen = [r for r in rows if (r["suite"], r["task"], r["seed"]) in done]
-    chosen = [r for r in chosen if r["method"] in [*paper, "ablr", "gp", "random"]]
+    paper = paper_rows(rows)
     others = [r for r in rows if not r["method"].startswith(("ABLR", "GP"))]
-    lines = ["# The methods of the paper", "", *_suites.tables(chosen, AT)] if chosen else []
+    lines = ["# The methods of the paper", "", *_suites.tables(paper, AT)] if paper else []
     lines = ["#" * line.startswith("#") + line for line in lines]
     return lines + _suites.tables_in_two(others, SLOW, SLOW_SEEDS, AT)
 
@@ -121,15 +127,14 @@ EXPERIMENT = Experiment(
         "for its median. The paper has no numbers. In its Figures 1 to 4 ABLR with transfer "
         "converges to the best optimum, both context GPs are similar and better than the plain "
         "one, and learned embeddings match meta-features (Figures 9 and 10). "
-        "Bands in the figure are one standard error of the mean over the tasks."
+        "The figure shows the methods of the paper. Its bands are one standard error of the mean "
+        "over the tasks."
     ),
     seeds=10,
     fields=("suite", "task", "method", "seed"),
     keys=keys,
     run=run,
-    tables=lambda rows: tables(rows),
-    figure=lambda rows, file: _suites.figure_in_two(
-        [r for r in rows if not r["method"].startswith(("ABLR", "GP"))], SLOW, SLOW_SEEDS, file
-    ),
+    tables=tables,
+    figure=lambda rows, file: _suites.figure(paper_rows(rows), file),
     needs=("classification", *(f"tables/{name}" for name in SUITES if name != LOGISTIC)),
 )

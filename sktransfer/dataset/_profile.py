@@ -21,6 +21,7 @@ from sktransfer.dataset import _meta_features as mf
 from sktransfer.dataset._fingerprint import digest_rows, estimate_overlap, fingerprint_table
 from sktransfer.dataset._patterns import fingerprint_patterns
 from sktransfer.dataset._response_curves import curves_of_table
+from sktransfer.dataset._row_features import numbers_of_rows
 from sktransfer.dataset._scales import measure_scales
 from sktransfer.dataset._sketch import sketch
 from sktransfer.dataset._table import (
@@ -112,7 +113,8 @@ class DatasetProfile:
         Logarithms of the units of the columns and of the target (see `_scales`).
     sample : dict or None
         With ``keep="sample"``, up to 1000 rows: "X", a float array of at most 200 columns without
-        missing values, and "y", floats or codes, or None. None by default: no row is stored.
+        missing values, and "y", floats or codes, or None. A text is stored as 128 hashed counts of
+        its words, an image as the means of 8 by 8 parts. None by default: no row is stored.
 
     Examples
     --------
@@ -471,9 +473,10 @@ def _score_landmarks(attempt: _Attempts, Z: np.ndarray, target: Target) -> dict[
 
 
 def _sample_rows(table: Table, rows: np.ndarray, target: Target) -> dict[str, Any] | None:
-    if not table.n_columns:
+    numbers = numbers_of_rows(table, rows, MAX_SAMPLE_COLUMNS)
+    if numbers is None:
         return None
-    X = mf.impute_medians(read_numbers(table, rows, MAX_SAMPLE_COLUMNS)[0])
+    X = mf.impute_medians(numbers)
     if target.values is None:
         return {"X": X, "y": None}
     is_labeled = np.isfinite(target.values).all(axis=1)

@@ -43,7 +43,8 @@ class DistributionEncoder(Encoder):
     """Learned embedding of the rows' distribution, for tasks that share one input space.
 
     The tasks need a sample of their rows (``Archive(..., keep="sample")``) with the same number of
-    columns and classes. Tasks without such a sample are not compared.
+    columns and classes. Tasks without such a sample are not compared. The sample of texts has
+    hashed counts of words, that of images means of parts, so that phi_x learns on top of these.
 
     Parameters
     ----------

@@ -7,8 +7,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import uniform
 
-from benchmarks.papers import _distbo, _suites, copula, distbo_protein, yogatama
+from benchmarks.papers import (
+    _distbo,
+    _ensemble,
+    _stream,
+    _suites,
+    ablr_quadratics,
+    copula,
+    distbo_protein,
+    dklm_landmarks,
+    yogatama,
+)
 from benchmarks.papers.__main__ import EXPERIMENTS, experiment_of, main
 from benchmarks.papers._compare import (
     best_so_far,
@@ -20,8 +31,12 @@ from benchmarks.papers._compare import (
 )
 from benchmarks.papers._experiment import Experiment, conduct, packed_runs, round_values
 from benchmarks.papers._page import gather
-from benchmarks.papers._replay import expected_best, replay_search
+from benchmarks.papers._replay import expected_best, replay_search, with_seed
+from benchmarks.papers._starter_tables import data_name
 from benchmarks.runner import format_page, read_rows, read_runs, run_all, take_over, write_runs
+from sktransfer import Space, profile
+from sktransfer.encoders import DistributionEncoder
+from sktransfer.surrogates import DistGP
 
 # -- numbers ---------------------------------------------------------------------------------------
 
@@ -428,6 +443,87 @@ def test_yogatama_tables_show_ranks_and_time():
         rows[0] | {"order": 1}
     )  # an order that the other method has not seen: it does not count
     text = "\n".join(yogatama.tables(rows))
-    assert "2 data sets, 1 orders" in text
+    assert "2 data sets, 1 order" in text
     assert "| random | 1.75 | 1.00 | 3.93 | 3.89 |" in text
     assert "| gp | 4 | 4 |" in text  # total seconds, and their ratio to the first half
+
+
+# -- data sets in turn, quadratics, landmark features ----------------------------------------------
+
+
+def rings(n, seed):
+    """Three classes along the first column, which every classifier of the ensemble can tell."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.random((n, 4)), np.arange(n) % 3
+    X[:, 0] = (y + 0.8 * rng.random(n)) / 3
+    X[:, 1] = np.where(y == 1, 0.9, 0.1)
+    return X, y
+
+
+@pytest.mark.parametrize("name", _ensemble.CLASSIFIERS)
+def test_each_classifier_of_the_ensemble_learns(name):
+    X, y = rings(90, 0)
+    other, truth = rings(60, 1)
+    [params] = Space.parse(_ensemble.SPACE).sample(1, np.random.default_rng(3))
+    params |= {f"weight_{each}": float(each == name) for each in _ensemble.CLASSIFIERS}
+    params |= {"logistic_l1": 0.01, "logistic_l2": 0.01, "svm_l2": 0.1, "svm_max_iter": 2000}
+    params |= {"svm_degree": 3, "logistic_max_iter": 20}
+    [votes] = _ensemble.ensemble_votes(params, X, y, [other], 3)
+    assert np.mean(votes == truth) > 0.6  # chance is a third
+
+
+def test_ensemble_space_is_that_of_table_4():
+    assert len(_ensemble.SPACE) == 30
+    assert sum(name.startswith("weight_") for name in _ensemble.SPACE) == 7
+
+
+def test_methods_learn_from_their_own_earlier_data_sets():
+    """The best setting is the same for all: later data sets start with it."""
+
+    def arrival(number):
+        def scores(params):
+            return 1 - abs(params["x"] - 0.3), 0.5 + 0.1 * number
+
+        return _stream.Arrival(f"{number}", profile(np.eye(12)[:, :3], [0, 1] * 6), scores)
+
+    space = {"x": uniform(0, 1)}
+    row = _stream.tune_in_turn("surface MKL", 0, [arrival(n) for n in range(4)], space, 3)
+    assert row["dev"][-1] > 0.95 and row["test"] == pytest.approx([0.5, 0.6, 0.7, 0.8])
+    assert len(row["cpu"]) == 4 and min(row["cpu"]) > 0
+
+
+def test_largest_complete_size_is_reported():
+    rows = [{"method": m, "sets": n} for n in (2, 4) for m in "ab"] + [{"method": "a", "sets": 9}]
+    assert _stream.largest_size(rows) == [{"method": m, "sets": 4} for m in "ab"]
+
+
+def test_minimum_of_quadratics():
+    grid = np.linspace(-ablr_quadratics.HALF_WIDTH, ablr_quadratics.HALF_WIDTH, 21)
+    points = [{"x0": a, "x1": b, "x2": c} for a in grid for b in grid for c in grid]
+    for function in (
+        ablr_quadratics.Quadratic(2.0, 3.0, 1.0),
+        ablr_quadratics.Quadratic(0.1, 9, 2),
+    ):
+        assert min(map(function, points)) == pytest.approx(function.minimum)
+    tasks = ablr_quadratics.past_tasks(3, 0)
+    assert len(tasks) == ablr_quadratics.N_TASKS - 1 and "3" not in [task.id for task in tasks]
+
+
+def test_landmark_features_of_separate_groups_are_recognized():
+    rng = np.random.default_rng(0)
+    owner = [0] * 30 + [1] * 30
+    apart = rng.standard_normal((60, 3)) + 10 * np.array(owner)[:, None]
+    assert dklm_landmarks.share_of_own_task(apart, owner) == 1.0
+    assert dklm_landmarks.share_of_own_task(rng.standard_normal((60, 3)), owner) < 0.8
+
+
+def test_seed_is_that_of_surrogate_and_encoder():
+    seeded = with_seed(DistGP(DistributionEncoder()), 7)
+    assert (seeded.random_state, seeded.encoder.random_state) == (7, 7)
+    assert with_seed("random", 7).get_params() == {}
+
+
+def test_starter_tables_are_named_by_their_data():
+    assert data_name("starter-SVC-kr-vs-k-zero-one_vs_draw-scaled-c631312d", "SVC") == (
+        "kr-vs-k-zero-one_vs_draw"
+    )

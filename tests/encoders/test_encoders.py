@@ -198,6 +198,51 @@ def test_distribution_encoder_excludes_other_input_spaces():
     assert "no sample" in encoder.basis(None)
 
 
+TOPICS = {"pets": ["cat", "dog", "bird", "fish"], "tools": ["saw", "nail", "hammer", "drill"]}
+
+
+def texts(topic, seed, n=40):
+    rng = np.random.default_rng(seed)
+    words = [" ".join(rng.choice(TOPICS[topic], 6)) for _ in range(n)]
+    return profile(words, np.arange(n) % 2, keep="sample")
+
+
+def images(dark_half, size, seed, n=40):
+    """Images whose left or upper half is dark; `size` is that of the whole image."""
+    pixels = np.random.default_rng(seed).random((n, *size))
+    half = np.s_[:, : size[0] // 2] if dark_half == "upper" else np.s_[:, :, : size[1] // 2]
+    pixels[half] *= 0.1
+    return profile(pixels, np.arange(n) % 2, keep="sample")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [texts("pets", 0), texts("pets", 1), texts("tools", 2)],
+        # They share an input space whatever their size and channels.
+        [images("left", (16, 16), 0), images("left", (24, 20, 3), 1), images("upper", (16, 16), 2)],
+    ],
+    ids=["text", "images"],
+)
+def test_distribution_encoder_compares_texts_and_images(data):
+    encoder = DistributionEncoder(standardize=False).fit(data)
+    psi = encoder.transform(data)
+    assert [encoder.basis(each) for each in data] == ["its rows"] * 3
+    same, other = np.linalg.norm(psi[0] - psi[1:], axis=1)
+    assert same < 0.5 * other
+
+
+def test_sample_of_texts_and_images_holds_neither():
+    text = profile(["a secret word", None, "another"], keep="sample")
+    assert text.sample["X"].shape == (3, 128) and not text.sample["X"][1].any()
+    assert "secret" not in str(text.to_dict())
+    pixels = np.random.default_rng(0).integers(0, 255, (5, 3, 32, 32))  # channels first
+    found = profile(pixels, keep="sample").sample["X"]
+    blocks = pixels.mean(axis=1).reshape(5, 8, 4, 8, 4).mean(axis=(2, 4))
+    np.testing.assert_allclose(found, blocks.reshape(5, 64))
+    assert profile([{"a": 1}, {"b": 2}], keep="sample").sample is None
+
+
 def test_pair_encoder_handles_million_rows_and_ten_thousand_columns():
     rng = np.random.default_rng(0)
     many = profile(rng.standard_normal((1_000_000, 2)).astype(np.float32), np.arange(1_000_000) % 2)

@@ -296,6 +296,35 @@ def test_first_trial_depends_on_data(name):
         assert best[0] > 0.75, noise  # at the other kind's best setting it is 0.4
 
 
+def topic_data(topic, seed, n=40):
+    """Texts of one topic, or images with a bright spot where the topic says."""
+    rng = np.random.default_rng(seed)
+    if isinstance(topic, str):
+        X = [" ".join(rng.choice(topic.split(), 5)) for _ in range(n)]
+    else:
+        X = rng.random((n, 16 + seed, 16 + seed))  # of any size
+        X[:, :8, :8] += topic
+    return profile(X, np.arange(n) % 2, keep="sample")
+
+
+@pytest.mark.parametrize("topics", [("cat dog fish", "saw nail drill"), (0.0, 2.0)])
+def test_first_trial_depends_on_texts_and_images(topics):
+    tasks = []
+    for seed in range(6):
+        theta = np.random.default_rng(seed).random((12, 2))
+        z = -abs(theta[:, 0] - [0.2, 0.8][seed % 2])
+        tasks.append(EncodedTask(theta, z, NUMBERS, topic_data(topics[seed % 2], seed), f"{seed}"))
+    encoder = DistributionEncoder(standardize=False)
+    surrogate = DistGP(encoder, steps=60, guard=False).fit(tasks)
+    theta = np.random.default_rng(9).random((200, 2))
+    for number, best in enumerate((0.2, 0.8)):
+        new = EncodedTask(np.empty((0, 2)), np.empty(0), NUMBERS, topic_data(topics[number], 10))
+        favorite = theta[surrogate.posterior(new).predict(theta)[0].argmax()]
+        assert abs(favorite[0] - best) < 0.2
+        similarity = surrogate.similarity(new)
+        assert similarity[number::2].min() > similarity[1 - number :: 2].max()
+
+
 CASES = [(0.1, 0), (5.0, 1), (0.1, 2)]  # noise of the data, seed
 
 

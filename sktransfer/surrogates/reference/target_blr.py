@@ -19,8 +19,8 @@ from sktransfer.surrogates._core.linear_regression import LinearRegression
 from sktransfer.surrogates._core.network_inputs import Inputs
 from sktransfer.surrogates._core.training import train
 from sktransfer.surrogates.base import EncodedTask, Surrogate
-from sktransfer.surrogates.dist_blr import ALPHA, NOISE
-from sktransfer.surrogates.reference.dngo import HeadPosterior
+from sktransfer.surrogates.dist_blr import ALPHA
+from sktransfer.surrogates.reference.dngo import NOISE, HeadPosterior
 from sktransfer.utils._networks import Network, forward
 from sktransfer.utils._scores import standardize
 from sktransfer.utils._torch import tensor, torch_context
