@@ -158,7 +158,7 @@ class DatasetProfile:
         2
         """
         names = [item.name for item in fields(self) if item.name != "row_hashes"]
-        return {name: _to_plain(getattr(self, name)) for name in names}
+        return {name: to_plain(getattr(self, name)) for name in names}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DatasetProfile:
@@ -478,11 +478,11 @@ def _sample_rows(table: Table, rows: np.ndarray, target: Target) -> dict[str, An
     return {"X": X[is_labeled], "y": y[:, 0] if target.n_outputs == 1 else y}
 
 
-def _to_plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _to_plain(item) for key, item in value.items()}
+        return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, DatasetProfile):
         return value.to_dict()
-    return [_to_plain(item) for item in value] if isinstance(value, tuple) else value
+    return [to_plain(item) for item in value] if isinstance(value, tuple) else value
