@@ -41,7 +41,7 @@ MAX_SAMPLE_COLUMNS = 200
 MIN_LANDMARK_ROWS = 6
 MIN_DISTINCT_SHARE = 0.995  # see `DatasetProfile.needs_column_order`
 MIN_SHARED_SHAPES = 0.5  # see `DatasetProfile.overlap`
-MIN_SHARED_PATTERNS, MIN_SHARE_OF_PATTERNS = 3, 0.005  # fewer may agree by chance
+MIN_SHARED_PATTERNS, MIN_SHARE_OF_PATTERNS = 4, 0.01  # fewer may agree by chance
 MAX_CHANCE_SHARE = 0.001
 HASH_FIELDS = (
     "fingerprint",
@@ -191,8 +191,8 @@ class DatasetProfile:
         the number of the smaller set's rows that both fingerprints cover: a thousand common rows
         out of a million are not detected. All rows are taken to be common if both have the same
         number of rows and at least half of the columns have the same shapes. Then the rows were
-        rescaled, or columns were left out. They are also taken to be common if more than one in two
-        hundred patterns of neighboring rows are the same (see `_patterns`).
+        rescaled, or columns were left out. They are also taken to be common if at least one in a
+        hundred patterns of neighboring rows is the same (see `_patterns`).
 
         Examples
         --------
