@@ -4,12 +4,11 @@ The attacker knows the program and every possible value of a row. Each attack is
 things: on plain hashes, which the archive does not write (to show that the attack works); on a
 default export; and on the archive's folder without its key. Writes docs/results/privacy.md.
 
-    python -m benchmarks.privacy [--report FILE]
+    python -m benchmarks.privacy [--report FILE] [--only hashes memberships sketches]
 """
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ import numpy as np
 from scipy.optimize import least_squares
 from sklearn.tree import DecisionTreeClassifier
 
+from benchmarks.runner import make_parser, write_section
 from sktransfer import Archive, Task, TransferSearchCV, profile
 from sktransfer.archive import ArchiveKey
 from sktransfer.archive._key import HASHES
@@ -307,31 +307,61 @@ def attack_membership_by_sketch(n: int, p: int) -> str:
     return f"| {n} × {p} | {np.mean(areas):.3f} ± {error:.3f} |"
 
 
-def write_report(file: Path, attacks: Callable[[], list[str]] = attack_sketches) -> None:
-    lines = ["# Attacks on stored and shared records\n", *__doc__.strip().split("\n")[:5], ""]
-    lines += ["Made by `python -m benchmarks.privacy`.\n"]
-    lines += ["## Hashes\n", "Numbers are rows, common rows, labels or members that were found.\n"]
+def describe_hashes() -> list[str]:
+    lines = ["Numbers are rows, common rows, labels or members that the attack found.", ""]
     lines += ["| attack | plain hashes | default export | folder without its key |"]
     lines += ["|---|---|---|---|", *attack_rows(), attack_memberships(), attack_common_rows()]
-    lines += [attack_labels(), "", "## Sketches\n"]
-    lines += ["A table of standard normal columns is fitted to the sketch by least squares, from"]
-    lines += ["four starts, with known labels. A row counts as found if all of its values are"]
-    lines += ["within 0.05 standard deviations. *By chance*: the same count for a table drawn at"]
-    lines += [f"random. Each attack was run on {N_TABLES} tables.\n"]
-    lines += ["| rows × columns | found from the whole sketch | from what is stored | by chance |"]
-    lines += ["|---|---|---|---|", *attacks(), "", "## Memberships by sketches\n"]
-    lines += ["The attacker knows the distribution from which the rows were drawn, and simulates"]
-    lines += ["the stored numbers of tables with and without the row in question. The area under"]
-    lines += [f"the ROC curve, {N_ATTACKED} tables, 95 %; chance is 0.5.\n"]
-    lines += ["| rows × columns | area |", "|---|---|"]
-    lines += [attack_membership_by_sketch(n, p) for n, p in ((50, 3), (100, 1), (200, 5))]
-    file.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    return [*lines, attack_labels()]
+
+
+def describe_sketches() -> list[str]:
+    lines = [
+        "A table of standard normal columns is fitted to the sketch by least squares, from four "
+        "starts, with known labels. A row counts as found if all of its values are within 0.05 "
+        "standard deviations. *By chance*: the same count for a table drawn at random. Each attack "
+        f"was run on {N_TABLES} tables.",
+        "",
+        "| rows × columns | found from the whole sketch | from what is stored | by chance |",
+    ]
+    return [*lines, "|---|---|---|---|", *attack_sketches()]
+
+
+def describe_memberships() -> list[str]:
+    lines = [
+        "The attacker knows the distribution from which the rows were drawn, and simulates the "
+        "stored numbers of tables with and without the row in question. The area under the ROC "
+        f"curve, {N_ATTACKED} tables, 95 %; chance is 0.5.",
+        "",
+        "| rows × columns | area |",
+        "|---|---|",
+    ]
+    sizes = ((50, 3), (100, 1), (200, 5))
+    return lines + [attack_membership_by_sketch(n, p) for n, p in sizes]
+
+
+PARTS = {
+    "hashes": ("## Hashes", describe_hashes),
+    "memberships": ("## Memberships by sketches", describe_memberships),
+    "sketches": ("## Sketches", describe_sketches),
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--report", type=Path, default=REPORT)
-    write_report(parser.parse_args().report)
+    parser = make_parser(__doc__, "report")
+    parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
+    options = parser.parse_args()
+    report = options.report or REPORT
+    about = " ".join(__doc__.split("\n\n")[1].split()).removesuffix(
+        " Writes docs/results/privacy.md."
+    )
+    write_section(
+        report,
+        "# Attacks on stored and shared records",
+        [f"Made by `python -m benchmarks.privacy`. {about}"],
+    )
+    for name in options.only:
+        heading, describe = PARTS[name]
+        write_section(report, heading, describe())
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ def read_entries(directory: Path) -> Iterator[tuple[str, IndexEntry | RecordErro
         parts, known = _read_index(directory)
     found: dict[str, IndexEntry] = {}
     n_new = n_bad = 0
-    common = {_key(part): part for part in _distinct(known.values())}
+    common: dict[str, dict[str, Any]] = {}
     for id, size, mtime_ns in _list_records(tasks):
         entry = known.get(id)
         if entry is None or (entry.size, entry.mtime_ns) != (size, mtime_ns):
@@ -124,6 +124,7 @@ def read_entries(directory: Path) -> Iterator[tuple[str, IndexEntry | RecordErro
                 yield id, error
                 n_bad += 1
                 continue
+            common = common or {_key(part): part for part in _distinct(known.values())}
             entry = _make_entry(task, size, mtime_ns, common)
             n_new += 1
         found[id] = entry
