@@ -22,6 +22,7 @@ from benchmarks.runner import format_page, make_parser, write_section
 
 HERE = Path(__file__).parents[1]
 N_SELECTS, CHUNK = 7, 1000
+MAX_RATIO = 1.1
 FILL = """
 import json, sys, time
 import numpy as np
@@ -87,6 +88,12 @@ def main() -> None:
     names = ("append", "select, cold", "select, warm")
     for name, before, now in zip(names, found["before"], found["now"], strict=True):
         lines.append(f"| {name} | {before:.4f} | {now:.4f} | {now / before:.2f} |")
+    missed = [
+        name
+        for name, before, now in zip(names, found["before"], found["now"], strict=True)
+        if now > MAX_RATIO * before
+    ]
+    lines += ["", f"The limit is {MAX_RATIO:.2f}. It is missed by: {', '.join(missed) or 'none'}."]
     print(format_page(lines))
     if options.report:
         write_section(options.report, "## Compared with the archive without a key", lines)

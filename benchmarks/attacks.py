@@ -306,7 +306,7 @@ def read_costly(path: str) -> None:
     """Print seconds and megabytes of reading an archive twice; runs in a new process."""
     archive = Archive(path, starter=False)
     target = profile(*make_data(3))
-    used, start = _megabytes(), time.process_time()
+    used, start = megabytes(), time.process_time()
     seconds = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -315,10 +315,10 @@ def read_costly(path: str) -> None:
             archive.model_cache.get({}, ["a"])
             seconds.append(time.process_time() - start)
             start = time.process_time()
-    print(json.dumps([*seconds, _megabytes() - used]))
+    print(json.dumps([*seconds, megabytes() - used]))
 
 
-def _megabytes() -> float:
+def megabytes() -> float:
     """Return the peak memory of this process. `resource` would count that of its parent."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024

@@ -10,7 +10,8 @@ milliseconds after a random number of fits has started. Then three conditions mu
 
     python -m benchmarks.faults [--n 300] [--seed 0] [--report docs/results/archive.md]
 
-Before that, the attacks of `benchmarks.attacks` and the mishaps of `benchmarks.mishaps` are run.
+Before that, the attacks of `benchmarks.attacks`, the mishaps of `benchmarks.mishaps` and the trials
+of `benchmarks.damage` are run.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import numpy as np
 from scipy.stats import uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from benchmarks import attacks, mishaps
+from benchmarks import attacks, damage, mishaps
 from benchmarks.runner import format_page, make_parser, write_section
 from sktransfer import Archive, TransferSearchCV
 from sktransfer.model_selection import _evaluator
@@ -202,18 +203,22 @@ def describe_kills(n: int, seed: int) -> tuple[list[str], bool]:
 
 def describe_attacks() -> tuple[list[str], bool]:
     """Run the attacks of a stranger's files; return the lines of the report."""
-    lines = ["Made by `python -m benchmarks.faults`, see `benchmarks/attacks.py`.", ""]
+    lines = [
+        "Made by `python -m benchmarks.faults`, see `benchmarks/attacks.py` and `damage.py`.",
+        "",
+    ]
     lines += ["| attack | tried | succeeded |", "|---|---:|---:|"]
     failed = False
     with tempfile.TemporaryDirectory() as top:
-        for name, attack in attacks.ATTACKS.items():
+        for name, attack in (attacks.ATTACKS | damage.DISGUISES).items():
             tried, succeeded = attack(Path(tempfile.mkdtemp(dir=top)))
             lines.append(f"| {name} | {tried} | {succeeded} |")
             failed |= succeeded > 0
         costs = attacks.measure_costs(Path(top) / "costs")
+        costs |= damage.measure_zips(Path(tempfile.mkdtemp(dir=top)))
     limits = f"{attacks.MAX_SECONDS:g} s and {attacks.MAX_MEGABYTES:g} MB"
     lines += ["", f"One file that is expensive to read (limits {limits}), CPU seconds:", ""]
-    lines += ["| file | first `select` | second | peak MB |", "|---|---:|---:|---:|"]
+    lines += ["| file | first reading | second | peak MB |", "|---|---:|---:|---:|"]
     for name, (first, second, peak) in costs.items():
         lines.append(f"| {name} | {first:.2f} | {second:.2f} | {peak:.0f} |")
         failed |= first > attacks.MAX_SECONDS or peak > attacks.MAX_MEGABYTES
@@ -222,12 +227,15 @@ def describe_attacks() -> tuple[list[str], bool]:
 
 def describe_mishaps() -> tuple[list[str], bool]:
     """Run the mishaps of the environment; return the lines of the report."""
-    lines = ["Made by `python -m benchmarks.faults`, see `benchmarks/mishaps.py`.", ""]
+    lines = [
+        "Made by `python -m benchmarks.faults`, see `benchmarks/mishaps.py` and `damage.py`.",
+        "",
+    ]
     lines += ["| mishap | tried | went wrong |", "|---|---:|---:|"]
     failed = False
     with tempfile.TemporaryDirectory() as top, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, mishap in mishaps.MISHAPS.items():
+        for name, mishap in (mishaps.MISHAPS | damage.FAULTS).items():
             tried, wrong = mishap(Path(tempfile.mkdtemp(dir=top)))
             lines.append(f"| {name} | {tried} | {wrong} |")
             failed |= wrong > 0

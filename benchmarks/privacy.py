@@ -1,19 +1,18 @@
-"""Attacks on what is stored and shared: rows by guessing, common rows of two owners, sketches.
+"""Attacks on what is stored and shared: rows, values, labels and memberships.
 
 The attacker knows the program and every possible value of a row. Each attack is run on three
 things: on plain hashes, which the archive does not write (to show that the attack works); on a
 default export; and on the archive's folder without its key. Writes docs/results/privacy.md.
 
-    python -m benchmarks.privacy [--report FILE]
+    python -m benchmarks.privacy [--report FILE] [--only hashes memberships sketches]
 """
 
 from __future__ import annotations
 
-import argparse
-import itertools
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +20,12 @@ import numpy as np
 from scipy.optimize import least_squares
 from sklearn.tree import DecisionTreeClassifier
 
+from benchmarks.runner import make_parser, write_section
 from sktransfer import Archive, Task, TransferSearchCV, profile
 from sktransfer.archive import ArchiveKey
 from sktransfer.archive._key import HASHES
-from sktransfer.dataset._disclosure import limit_disclosure
+from sktransfer.dataset import DatasetProfile
+from sktransfer.dataset._disclosure import count_digits, limit_disclosure
 from sktransfer.dataset._fingerprint import hash_rows
 from sktransfer.dataset._sketch import sketch
 from sktransfer.dataset._table import read_table
@@ -36,27 +37,42 @@ NAMES = [f"{first}.{last}" for first in ("ann", "bob", "eve") for last in map(st
 
 
 class Table(NamedTuple):
-    """Private rows, and all rows that the attacker tries."""
+    """Private rows, all rows that the attacker tries, in parts, and their number."""
 
     rows: Any
-    guesses: Any
+    guesses: Sequence[Callable[[], np.ndarray]]
+    n_guesses: int
 
 
 def product(*axes: Any) -> np.ndarray:
-    return np.array(list(itertools.product(*axes)), dtype=float)
+    grid = np.meshgrid(*(np.asarray(axis, dtype=float) for axis in axes), indexing="ij")
+    return np.column_stack([values.ravel() for values in grid])
 
 
 def private_tables() -> dict[str, Table]:
-    people = product(range(1940, 2005), range(1, 13), [0, 1], range(100, 200))
+    n_days = 65 * 365
+    people = np.column_stack(
+        [RNG.integers(0, n_days, 500), RNG.integers(0, 2, 500), RNG.integers(100, 1000, 500)]
+    )
     bodies = product(range(18, 90), range(16, 45), range(90, 190, 2), [0, 1])
     salaries = product(range(20_000, 120_000, 10))
     mails = np.array([f"{name}@example.org" for name in NAMES], dtype=object)[:, None]
+    guesses = [
+        partial(product, range(day, min(day + 100, n_days)), [0, 1], range(100, 1000))
+        for day in range(0, n_days, 100)
+    ]
     return {
-        "year and month of birth, sex, postcode": Table(draw(people, 500), people),
-        "age, BMI, blood pressure, sex": Table(draw(bodies, 300), bodies),
-        "salaries": Table(draw(salaries, 800), salaries),
-        "mail addresses": Table(draw(mails, 400), mails),
+        "date of birth, sex, three digits of a postcode": Table(
+            people.astype(float), guesses, n_days * 1800
+        ),
+        "age, BMI, blood pressure, sex": whole_table(bodies, 300),
+        "a column of salaries": whole_table(salaries, 800),
+        "mail addresses": whole_table(mails, 400),
     }
+
+
+def whole_table(values: np.ndarray, n: int) -> Table:
+    return Table(draw(values, n), [lambda: values], len(values))
 
 
 def draw(values: np.ndarray, n: int) -> np.ndarray:
@@ -71,13 +87,18 @@ def stored_hashes(archive: Archive, names: Sequence[str] = HASHES) -> np.ndarray
     return np.array(found, dtype=np.uint64)
 
 
-def guess_rows(hashes: np.ndarray, guesses: np.ndarray) -> int:
+def guess_rows(views: Sequence[np.ndarray], table: Table) -> list[int]:
     """Count the hashes that a guess explains, sealed with no key or with one of the attacker's."""
-    hashed = hash_rows(read_table(guesses))
-    plain = [hashed[0], hashed[1]]
-    own = ArchiveKey(bytes(32))
-    sealed = own.seal(profile(guesses[:1000])).fingerprint
-    return max(int(np.isin(hashes, each).sum()) for each in (*plain, sealed))
+    own, found = ArchiveKey(bytes(32)), [0] * len(views)
+    for part in table.guesses:
+        hashed = hash_rows(read_table(part()))
+        tried = np.concatenate([*hashed, own.seal(_with_hashes(hashed[0])).fingerprint])
+        found = [n + len(np.intersect1d(each, tried)) for n, each in zip(found, views, strict=True)]
+    return found
+
+
+def _with_hashes(hashes: np.ndarray) -> DatasetProfile:
+    return DatasetProfile("unsupervised", len(hashes), fingerprint=hashes)
 
 
 def record(archive: Archive, rows: Any, y: np.ndarray) -> None:
@@ -104,15 +125,27 @@ def views(
 
 def attack_rows() -> list[str]:
     lines = []
-    for name, (rows, guesses) in private_tables().items():
-        y = RNG.integers(0, 2, len(rows))
+    for name, table in private_tables().items():
+        y = RNG.integers(0, 2, len(table.rows))
         with tempfile.TemporaryDirectory() as folder:
-            start = time.perf_counter()
-            found = [guess_rows(each, guesses) for each in views(Path(folder), rows, y)]
-            seconds = time.perf_counter() - start
-        counts = " | ".join(f"{n} of {len(rows)}" for n in found)
-        lines.append(f"| {name} ({len(guesses):,} guesses, {seconds:.0f} s) | {counts} |")
+            seen = views(Path(folder), table.rows, y, ["fingerprint"])
+        start = time.process_time()
+        found = guess_rows(seen, table)
+        seconds = time.process_time() - start
+        counts = " | ".join(f"{n} of {len(table.rows)}" for n in found)
+        lines.append(f"| {name} ({table.n_guesses:,} guesses, {seconds:.0f} s) | {counts} |")
     return lines
+
+
+def attack_memberships() -> str:
+    """Ask for 200 members of a table and 200 others whether their rows are in it."""
+    X, y = RNG.normal(size=(400, 4)).round(1), RNG.integers(0, 2, 400)
+    hashes = hash_rows(read_table(X))
+    with tempfile.TemporaryDirectory() as folder:
+        seen = views(Path(folder), X[:200], y[:200])
+    known = [np.isin(hashes, each).any(axis=0) for each in seen]
+    cells = [f"{each[:200].sum()} of 200 (others: {each[200:].sum()})" for each in known]
+    return "| memberships | " + " | ".join(cells) + " |"
 
 
 def attack_common_rows() -> str:
@@ -130,21 +163,31 @@ def attack_common_rows() -> str:
 
 
 def attack_labels() -> str:
-    """Recognize the target among guesses by the digest that a search stores for resuming."""
-    X, y = RNG.normal(size=(60, 4)), RNG.integers(0, 2, 60)
-    guesses = {digest(y, code=True), digest(1 - y, code=True)}
+    """Find one label at a time by the digest of y that a search stores for resuming.
+
+    The attacker knows all other labels, and tries both values of the one in question.
+    """
+    n = 500
+    X, y = RNG.normal(size=(n, 4)), RNG.integers(0, 2, n)
     with tempfile.TemporaryDirectory() as folder:
         archive = Archive(Path(folder) / "own")
-        space = {"max_depth": [1, 2, 3]}
-        TransferSearchCV(DecisionTreeClassifier(), space, cv=2, archive=archive).fit(X, y)
+        search = TransferSearchCV(
+            DecisionTreeClassifier(), {"max_depth": [1, 2, 3]}, cv=2, archive=archive
+        )
+        search.fit(X, y)
         archive.export(Path(folder) / "a.zip")
         received = Archive(Path(folder) / "received")
         received.import_(Path(folder) / "a.zip")
-        counts = [
-            sum(guess in repr(task.resume) for task in each for guess in guesses)
-            for each in (received, archive)
-        ]
-    return "| labels (digest of y) | 1 | " + " | ".join(map(str, counts)) + " |"
+        texts = [digest(y, code=True)]
+        texts += [repr([(t.resume, t.profile) for t in each]) for each in (received, archive)]
+    counts = [0, 0, 0]
+    for row in range(n):
+        tried = [np.where(np.arange(n) == row, value, y) for value in (0, 1)]
+        digests = [digest(each, code=True) for each in tried]
+        for k, text in enumerate(texts):
+            answers = [each in text for each in digests]
+            counts[k] += sum(answers) == 1 and answers.index(True) == y[row]
+    return "| single labels | " + " | ".join(f"{count} of {n}" for count in counts) + " |"
 
 
 # -- sketches --------------------------------------------------------------------------------------
@@ -167,7 +210,9 @@ def invert_sketch(target: dict[str, Any], y: np.ndarray, n: int, p: int) -> np.n
     best = None
     for seed in range(4):
         start = np.sort(np.random.default_rng(seed).normal(size=(n, p)), axis=0)
-        fit = least_squares(residuals, start.ravel(), diff_step=1e-3, max_nfev=40)
+        fit = least_squares(
+            residuals, start.ravel(), diff_step=1e-3, max_nfev=40 if n * p <= 100 else 12
+        )
         best = fit if best is None or fit.cost < best.cost else best
     assert best is not None
     return standardize(best.x.reshape(n, p))
@@ -185,46 +230,138 @@ def count_recovered(found: np.ndarray, Z: np.ndarray) -> int:
     return n_found
 
 
+N_TABLES = 2
+
+
 def attack_sketches() -> list[str]:
     lines = []
-    for n, p in ((10, 1), (40, 1), (60, 3), (100, 1)):
-        X = RNG.normal(size=(n, p))
+    for n, p in ((10, 1), (40, 1), (50, 3), (100, 1)):
         y = (np.arange(n) % 2).astype(int)
-        whole = profile(X, y).to_dict()
-        Z = standardize(X)
-        by_chance = count_recovered(standardize(RNG.normal(size=(n, p))), Z)
-        cells = []
-        for known in (whole["sketch"], limit_disclosure(whole)["sketch"]):
-            if known is None:
-                cells.append("nothing is stored")
-            else:
-                cells.append(str(count_recovered(invert_sketch(known, y, n, p), Z)))
-        lines.append(f"| {n} × {p} | {cells[0]} | {cells[1]} | {by_chance} |")
+        counts: dict[str, list[int]] = {"whole": [], "stored": [], "chance": []}
+        for _ in range(N_TABLES):
+            X = RNG.normal(size=(n, p))
+            whole = profile(X, y).to_dict()
+            Z, stored = standardize(X), limit_disclosure(whole)["sketch"]
+            chance = count_recovered(standardize(RNG.normal(size=(n, p))), Z)
+            counts["chance"].append(chance)
+            counts["whole"].append(count_recovered(invert_sketch(whole["sketch"], y, n, p), Z))
+            if stored is not None:
+                counts["stored"].append(count_recovered(invert_sketch(stored, y, n, p), Z))
+        cells = [_join(each) if each else "nothing is stored" for each in counts.values()]
+        lines.append(f"| {n} × {p} | {' | '.join(cells)} |")
     return lines
 
 
-def write_report(file: Path, attacks: Callable[[], list[str]] = attack_sketches) -> None:
-    lines = ["# Attacks on stored and shared records\n", *__doc__.strip().split("\n")[:5], ""]
-    lines += ["## Hashes\n", "Numbers are rows, common rows or labels that the attack found.\n"]
+def _join(values: list[int]) -> str:
+    return ", ".join(map(str, values))
+
+
+# -- memberships by sketches -----------------------------------------------------------------------
+
+N_REFERENCE, N_ATTACKED, N_ASKED, N_BASES = 300, 40, 4, 3
+
+
+def sketch_numbers(X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the numbers of the sketch as they are stored."""
+    known = sketch(standardize(X), y[:, None].astype(float), True)
+    assert known is not None
+    return np.round([*known["pairs"], *known["kernels"]], count_digits(len(X)))
+
+
+def draw_table(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
+    y = RNG.integers(0, 2, n)
+    X = RNG.normal(size=(n, p))
+    X[:, 0] += y
+    return X, y
+
+
+def attack_membership_by_sketch(n: int, p: int) -> str:
+    """Tell members from others by a likelihood ratio of the stored numbers.
+
+    The attacker knows the distribution of the rows. He simulates tables of it, and how their
+    numbers move if a row takes the place of another.
+    """
+    reference = np.array([sketch_numbers(*draw_table(n, p)) for _ in range(N_REFERENCE)])
+    center, scale = reference.mean(axis=0), reference.std(axis=0) + 1e-9
+    covariance = np.cov(((reference - center) / scale).T)
+    precision = np.linalg.inv(covariance + 0.3 * np.eye(len(center)))
+    bases = [draw_table(n, p) for _ in range(N_BASES)]
+    known = [sketch_numbers(*base) for base in bases]
+
+    def shift(x: np.ndarray, label: int) -> np.ndarray:
+        moved = []
+        for (X, y), before in zip(bases, known, strict=True):
+            X, y = np.vstack([x, X[1:]]), np.append(label, y[1:])
+            moved.append((sketch_numbers(X, y) - before) / scale)
+        return np.mean(moved, axis=0)
+
+    areas = []
+    for _ in range(N_ATTACKED):
+        X, y = draw_table(n, p)
+        weights = (sketch_numbers(X, y) - center) / scale @ precision
+        others = zip(*draw_table(N_ASKED, p), strict=True)
+        inside = np.array([weights @ shift(*row) for row in zip(X[:N_ASKED], y, strict=False)])
+        outside = np.array([weights @ shift(*row) for row in others])
+        areas.append((inside[:, None] > outside).mean())
+    error = 1.96 * np.std(areas, ddof=1) / np.sqrt(N_ATTACKED)
+    return f"| {n} × {p} | {np.mean(areas):.3f} ± {error:.3f} |"
+
+
+def describe_hashes() -> list[str]:
+    lines = ["Numbers are rows, common rows, labels or members that the attack found.", ""]
     lines += ["| attack | plain hashes | default export | folder without its key |"]
-    lines += ["|---|---|---|---|", *attack_rows(), attack_common_rows(), attack_labels(), ""]
-    lines += ["## Sketches\n"]
-    lines += ["A table of standard normal columns is fitted to the sketch by least squares, from"]
-    lines += [
-        "four starts, with known labels. A row counts as found if all of its values are within"
+    lines += ["|---|---|---|---|", *attack_rows(), attack_memberships(), attack_common_rows()]
+    return [*lines, attack_labels()]
+
+
+def describe_sketches() -> list[str]:
+    lines = [
+        "A table of standard normal columns is fitted to the sketch by least squares, from four "
+        "starts, with known labels. A row counts as found if all of its values are within 0.05 "
+        "standard deviations. *By chance*: the same count for a table drawn at random. Each attack "
+        f"was run on {N_TABLES} tables.",
+        "",
+        "| rows × columns | found from the whole sketch | from what is stored | by chance |",
     ]
-    lines += [
-        "0.05 standard deviations. *By chance*: the same count for a table drawn at random.\n"
+    return [*lines, "|---|---|---|---|", *attack_sketches()]
+
+
+def describe_memberships() -> list[str]:
+    lines = [
+        "The attacker knows the distribution from which the rows were drawn, and simulates the "
+        "stored numbers of tables with and without the row in question. The area under the ROC "
+        f"curve, {N_ATTACKED} tables, 95 %; chance is 0.5.",
+        "",
+        "| rows × columns | area |",
+        "|---|---|",
     ]
-    lines += ["| rows × columns | found from the whole sketch | from what is stored | by chance |"]
-    lines += ["|---|---|---|---|", *attacks(), ""]
-    file.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+    sizes = ((50, 3), (100, 1), (200, 5))
+    return lines + [attack_membership_by_sketch(n, p) for n, p in sizes]
+
+
+PARTS = {
+    "hashes": ("## Hashes", describe_hashes),
+    "memberships": ("## Memberships by sketches", describe_memberships),
+    "sketches": ("## Sketches", describe_sketches),
+}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--report", type=Path, default=REPORT)
-    write_report(parser.parse_args().report)
+    parser = make_parser(__doc__, "report")
+    parser.add_argument("--only", nargs="*", choices=list(PARTS), default=list(PARTS))
+    options = parser.parse_args()
+    report = options.report or REPORT
+    about = " ".join(__doc__.split("\n\n")[1].split()).removesuffix(
+        " Writes docs/results/privacy.md."
+    )
+    write_section(
+        report,
+        "# Attacks on stored and shared records",
+        [f"Made by `python -m benchmarks.privacy`. {about}"],
+    )
+    for name in options.only:
+        heading, describe = PARTS[name]
+        write_section(report, heading, describe())
 
 
 if __name__ == "__main__":

@@ -17,10 +17,12 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sktransfer.archive._encoding import encode_task
 from sktransfer.archive._exchange import (
     ImportReport,
     export_tasks,
@@ -30,19 +32,11 @@ from sktransfer.archive._exchange import (
 from sktransfer.archive._importers import FittedSearch, Table
 from sktransfer.archive._index import add_entry, save_if_worthwhile
 from sktransfer.archive._journal import Journals
-from sktransfer.archive._key import ArchiveKey, read_key, read_key_or_warn, seal_plain
+from sktransfer.archive._key import ArchiveKey, read_key, read_key_or_warn
 from sktransfer.archive._listing import find_similar, list_tasks, merge_by_id, read_tasks
 from sktransfer.archive._maintenance import Age, Finding, find_problems, ids_to_prune
 from sktransfer.archive._model_cache import ModelCache
-from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
-from sktransfer.archive._record import (
-    is_id,
-    is_same_task,
-    pack_numbers,
-    plain_profile,
-    record_to_task,
-    task_to_record,
-)
+from sktransfer.archive._record import is_id, is_same_task
 from sktransfer.archive._remote import check_installed, open_storage
 from sktransfer.archive._selection import (
     Limit,
@@ -60,12 +54,12 @@ from sktransfer.archive._storage import (
     is_default_directory,
     is_remote,
     is_switched_off,
+    parse_record,
     read_task,
     resolve_path,
     starter_directory,
 )
 from sktransfer.archive._summary import summarize_task
-from sktransfer.dataset._disclosure import limit_disclosure
 from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
@@ -425,18 +419,7 @@ class Archive:
                 f"An archive holds tasks, not a {type(task).__name__}. See Task.from_trials."
             )
         storage = self._open(refresh=True)
-        if task.profile is not None:
-            data_profile = limit_disclosure(plain_profile(task.profile))
-            if not data_profile.get("key"):
-                data_profile = seal_plain(data_profile, read_key(storage, create=True))
-            # The profile is plain already, and the longest part of a record.
-            record = task_to_record(replace(task, profile=None))
-            data = dumps_plain({**record, "profile": pack_numbers(data_profile)})
-            task = replace(task, profile=data_profile)
-        else:
-            data = dumps_plain(task_to_record(task))
-        # Reading the bytes back makes sure that the record can be read later.
-        written = record_to_task(loads_plain(data), f"task {task.id!r}")
+        data, written = encode_task(task, partial(read_key, storage, create=True))
         there = storage.find(task.id)
         is_first = is_default_directory(self.path) and not storage.exists("tasks")
         if there is None:
@@ -451,8 +434,8 @@ class Archive:
                 if is_first:
                     print(FIRST_RECORD.format(storage.directory), file=sys.stderr)
                 return task.id
-        if not isinstance(there, Task) or not is_same_task(there, task):
-            file = storage.file(task.id)
+        file = storage.file(task.id)
+        if not isinstance(there, Task) or not is_same_task(there, parse_record(data, file)):
             raise ValueError(f"There is another record of this id, which is kept: {file}.")
         return task.id
 

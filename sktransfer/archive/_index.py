@@ -79,15 +79,15 @@ _COUNT = {int, type(None)}
 # The memory of this process, by directory.
 _known: dict[str, dict[str, IndexEntry]] = {}  # entries that were read, by id
 _settled: dict[str, int] = {}  # time of change of the folder that `_known` describes
-_written: dict[str, dict[str, IndexEntry]] = {}  # entries of written records, in no index yet
+# Entries of written records, in no index yet, and what they have in common (see `_make_entry`).
+_written: dict[str, tuple[dict[str, IndexEntry], dict[str, dict[str, Any]]]] = {}
 _unsaved: dict[str, tuple[int, list[Path]]] = {}  # number of new entries, and the index files
 
 
 def add_entry(directory: Path, task: Task, file: Path) -> None:
     """Remember a record that was just written. Write a part of the index when there are many."""
     key, status = os.fspath(directory), file.lstat()
-    written = _written.setdefault(key, {})
-    common = {_key(part): part for part in _distinct(written.values())}
+    written, common = _written.setdefault(key, ({}, {}))
     entry = written[task.id] = _make_entry(task, status.st_size, status.st_mtime_ns, common)
     if (known := _known.get(key)) is not None:
         known[task.id] = entry
@@ -112,7 +112,7 @@ def read_entries(directory: Path) -> Iterator[tuple[str, IndexEntry | RecordErro
         parts, known = _read_index(directory)
     found: dict[str, IndexEntry] = {}
     n_new = n_bad = 0
-    common = {_key(part): part for part in _distinct(known.values())}
+    common: dict[str, dict[str, Any]] = {}
     for id, size, mtime_ns in _list_records(tasks):
         entry = known.get(id)
         if entry is None or (entry.size, entry.mtime_ns) != (size, mtime_ns):
@@ -124,6 +124,7 @@ def read_entries(directory: Path) -> Iterator[tuple[str, IndexEntry | RecordErro
                 yield id, error
                 n_bad += 1
                 continue
+            common = common or {_key(part): part for part in _distinct(known.values())}
             entry = _make_entry(task, size, mtime_ns, common)
             n_new += 1
         found[id] = entry

@@ -23,7 +23,7 @@ import numpy as np
 
 from sktransfer.archive._storage import Storage
 from sktransfer.dataset import DatasetProfile
-from sktransfer.dataset._profile import HASH_FIELDS
+from sktransfer.dataset._profile import HASH_FIELDS, to_plain
 from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.utils._cipher import KEY_BYTES, decrypt_words, encrypt_words
 from sktransfer.utils._user_warnings import warn_user
@@ -98,9 +98,14 @@ class ArchiveKey:
         return _map_hashes(data, lambda words: decrypt_words(words, rows), "") if data.key else data
 
 
-def seal_plain(profile: Mapping[str, Any], key: ArchiveKey | None) -> dict[str, Any]:
-    """Seal a profile that is plain data. Without a key, drop its hashes."""
-    return _replace_hashes(profile, without_hashes if key is None else key.seal)
+def seal_plain(
+    profile: Mapping[str, Any], key: ArchiveKey | None, *, as_arrays: bool = False
+) -> dict[str, Any]:
+    """Seal a profile that is plain data. Without a key, drop its hashes.
+
+    With `as_arrays`, the hashes are arrays afterwards, which are fast to write.
+    """
+    return _replace_hashes(profile, without_hashes if key is None else key.seal, as_arrays)
 
 
 def reseal_plain(
@@ -138,14 +143,18 @@ def without_hashes(data: DatasetProfile) -> DatasetProfile:
 
 
 def _replace_hashes(
-    profile: Mapping[str, Any], change: Callable[[DatasetProfile], DatasetProfile]
+    profile: Mapping[str, Any],
+    change: Callable[[DatasetProfile], DatasetProfile],
+    as_arrays: bool = False,
 ) -> dict[str, Any]:
     names = (*HASHES, *COUNTS, "enclosing", "key")
     hashes = {name: profile[name] for name in names if name in profile}
     sizes = {"kind": profile.get("kind", ""), "n_rows": profile.get("n_rows", 0)}
-    changed = change(DatasetProfile.from_dict({**sizes, **hashes})).to_dict()
+    data = change(DatasetProfile.from_dict({**sizes, **hashes}))
     found = [name for name in names if name in profile or name == "key"]
-    return {**profile, **{name: changed[name] for name in found}}
+    changed = {name: getattr(data, name) for name in found}
+    kept = HASHES if as_arrays else ()
+    return {**profile} | {k: v if k in kept else to_plain(v) for k, v in changed.items()}
 
 
 def _map_hashes(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from sktransfer.dataset._fingerprint import MAX_HASHES
@@ -19,6 +19,7 @@ MAX_CLASS_RATIOS = 50
 MAX_NUMBERS = 1000  # of meta-features and of each part of a sketch
 MAX_SAMPLE_CELLS = 1000 * 200
 _MAX_WORD = 2**64 - 1
+_NUMBERS = frozenset([int, float])
 _KEY_ID = re.compile(r"([0-9a-f]{16})?")
 
 
@@ -65,8 +66,8 @@ def _is_text(value: object) -> bool:
     return type(value) is str
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+def _are_finite(values: Collection[Any]) -> bool:
+    return _NUMBERS.issuperset(map(type, values)) and all(map(math.isfinite, values))
 
 
 def _is_list_of(is_valid: Callable[[object], bool], max_length: int) -> Callable[[object], bool]:
@@ -91,12 +92,17 @@ def _is_key_id(value: object) -> bool:
 
 
 def _are_meta_features(value: object) -> bool:
-    return (
-        type(value) is dict and len(value) <= MAX_NUMBERS and all(map(_is_number, value.values()))
-    )
+    return type(value) is dict and len(value) <= MAX_NUMBERS and _are_finite(value.values())
 
 
-_are_numbers = _is_list_of(_is_number, MAX_NUMBERS)
+def _are_numbers(max_length: int) -> Callable[[object], bool]:
+    def check(value: object) -> bool:
+        return type(value) is list and len(value) <= max_length and _are_finite(value)
+
+    return check
+
+
+_is_part_of_sketch = _are_numbers(MAX_NUMBERS)
 
 
 def _is_sketch(value: object) -> bool:
@@ -104,7 +110,7 @@ def _is_sketch(value: object) -> bool:
         return True
     if type(value) is not dict or type(value.get("format")) is not int:
         return False
-    return all(_are_numbers(part) for name, part in value.items() if name != "format")
+    return all(_is_part_of_sketch(part) for name, part in value.items() if name != "format")
 
 
 def _is_sample(value: object) -> bool:
@@ -122,17 +128,17 @@ def _is_table(rows: object) -> bool:
     n_columns = len(rows[0]) if rows else 0
     is_rectangular = all(len(row) == n_columns for row in rows)
     is_small = len(rows) * max(1, n_columns) <= MAX_SAMPLE_CELLS
-    return is_rectangular and is_small and all(_is_number(cell) for row in rows for cell in row)
+    return is_rectangular and is_small and all(map(_are_finite, rows))
 
 
-_is_column = _is_list_of(_is_number, MAX_SAMPLE_CELLS)
+_is_column = _are_numbers(MAX_SAMPLE_CELLS)
 
 _RULES: dict[str, Callable[[object], bool]] = {
     "kind": _is_text,
     "n_rows": _is_count,
     "n_features": _is_count_or_none,
     "n_classes": _is_count_or_none,
-    "class_ratios": _is_list_of(_is_number, MAX_CLASS_RATIOS),
+    "class_ratios": _are_numbers(MAX_CLASS_RATIOS),
     "meta_features": _are_meta_features,
     "response_curves": _are_meta_features,
     "scales": _are_meta_features,

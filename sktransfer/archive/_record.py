@@ -4,11 +4,7 @@ Plain data are str, int, float, bool, None, lists and dicts. `task_to_record` ma
 says where it cannot. `record_to_task` trusts nothing, because a record may come from an untrusted
 source. It accepts exactly these types, and ignores unknown fields (see `task.TASK_FORMAT`).
 
-A profile holds thousands of numbers: hashes of rows, a sketch. As a pickled list, each number is an
-operation that the reader has to check. As one text, they take a tenth of the time. A list of at
-least `MIN_PACKED_LENGTH` floats, or of as many unsigned 64-bit integers, becomes ``packed:float:``
-or ``packed:int:`` and the text of the array. Any other text that begins with ``packed:`` is written
-as ``packed:text:`` and itself.
+The many numbers of a profile are written as texts (see `_packed_numbers`).
 """
 
 from __future__ import annotations
@@ -24,10 +20,16 @@ from typing import Any, cast
 
 import numpy as np
 
+from sktransfer.archive._packed_numbers import (
+    MAX_PACKED_BYTES,
+    pack_numbers,
+    packed_size,
+    unpack_numbers,
+)
 from sktransfer.archive._profile_schema import check_profile
+from sktransfer.dataset._profile import HASH_FIELDS
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import TASK_FORMAT, Task, Trial
-from sktransfer.utils._array_text import decode_array, encode_array
 from sktransfer.utils._values import Plain, identity
 
 MAX_DEPTH = 40
@@ -36,17 +38,11 @@ MAX_DEPTH = 40
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 """Integers outside are refused: unbounded ones can be chosen to make a dict of them very slow."""
 
-MIN_PACKED_LENGTH = 16
-MAX_PACKED_BYTES = 12 * 2**20
-"""Most bytes of packed texts in one profile. The numbers in them take five times as much memory."""
-
 _ONLY_STRINGS, _CONTAINERS = frozenset([str]), frozenset([list, dict])
 _SIMPLE = frozenset([float, str, bool, type(None)])
 """Types that are plain as they are. Most values are of these, and their place need not be
 formatted."""
 _MISSING = object()
-_PACKED = "packed:"
-_PACKED_KINDS = {"float": np.dtype(np.float64), "int": np.dtype(np.uint64)}
 _ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,127}")
 
 
@@ -101,9 +97,16 @@ def task_to_record(task: Task) -> dict[str, Plain]:
 
 def plain_profile(profile: Mapping[str, Any]) -> dict[str, Any]:
     """Make plain data of a profile. Raise a ValueError if a field is not of its kind."""
-    plain = cast(dict[str, Any], _plain(profile, "profile", 1))
+    # Thousands of integers, whose range `check_profile` checks.
+    hashes = {name: profile[name] for name in HASH_FIELDS if _has_integers(profile.get(name))}
+    others = dict(profile) | dict.fromkeys(hashes)
+    plain = cast(dict[str, Any], _plain(others, "profile", 1)) | hashes
     check_profile(plain)
     return plain
+
+
+def _has_integers(value: object) -> bool:
+    return type(value) is list and set(map(type, value)) <= {int}
 
 
 def _plain(value: object, where: str, depth: int) -> Plain:
@@ -165,26 +168,6 @@ def _key(key: object, where: str) -> str:
     if not isinstance(key, str):
         raise TypeError(f"{where} has the key {key!r}; the keys of a record are strings.")
     return str.__str__(key)
-
-
-def pack_numbers(value: Plain) -> Plain:
-    """Replace long lists of numbers in plain data by texts.
-
-    >>> text = pack_numbers([1.5] * 16)
-    >>> text[:20], unpack_numbers(text) == [1.5] * 16
-    ('packed:float:AAAAAAA', True)
-    """
-    if type(value) is dict:
-        return {k: v if type(v) is float else pack_numbers(v) for k, v in value.items()}
-    if type(value) is str:
-        return f"{_PACKED}text:{value}" if value.startswith(_PACKED) else value
-    if type(value) is not list:
-        return value
-    types = set(map(type, value)) if len(value) >= MIN_PACKED_LENGTH else set()
-    if types == {float} or (types == {int} and min(value) >= 0 and max(value) <= MAX_INTEGER):
-        kind = "float" if types == {float} else "int"
-        return f"{_PACKED}{kind}:{encode_array(np.array(value, dtype=_PACKED_KINDS[kind]))}"
-    return [pack_numbers(item) for item in value]
 
 
 # -- record -> task ------------------------------------------------------------------------------
@@ -278,42 +261,16 @@ def _task(record: dict) -> Task:
 
 def _profile(record: dict) -> dict:
     packed = _typed(record, "profile", dict)
-    if _packed_size(packed) > MAX_PACKED_BYTES:
-        raise ValueError(f"its profile is larger than {MAX_PACKED_BYTES // 2**20} MiB")
+    check_packed_size(packed)
     profile = unpack_numbers(packed)
     check_profile(profile)
     return profile
 
 
-def _packed_size(value: Plain) -> int:
-    """Count the bytes of the packed texts in plain data, as often as they are used."""
-    if type(value) is str:
-        return len(value) if value.startswith(_PACKED) else 0
-    items = value.values() if type(value) is dict else value if type(value) is list else ()
-    return sum(_packed_size(item) for item in items if type(item) in (str, list, dict))
-
-
-def unpack_numbers(value: Plain) -> Any:
-    """Undo `pack_numbers`. Raise a ValueError for a text that it cannot have written."""
-    if type(value) is str:
-        return _unpack_text(value) if value.startswith(_PACKED) else value
-    if type(value) is dict:
-        return {k: v if type(v) is float else unpack_numbers(v) for k, v in value.items()}
-    if type(value) is list and not {str, dict, list}.isdisjoint(map(type, value)):
-        return [unpack_numbers(item) for item in value]
-    return value
-
-
-def _unpack_text(text: str) -> str | list:
-    kind, _, content = text.removeprefix(_PACKED).partition(":")
-    if kind == "text":
-        return content
-    if kind not in _PACKED_KINDS:
-        raise ValueError(f"it holds numbers of the unknown kind {kind[:20]!r}")
-    try:
-        return decode_array(content, _PACKED_KINDS[kind]).tolist()
-    except ValueError:
-        raise ValueError("it holds a damaged list of numbers") from None
+def check_packed_size(profile: Plain) -> None:
+    """Raise a ValueError if a profile is too large for a record."""
+    if packed_size(profile) > MAX_PACKED_BYTES:
+        raise ValueError(f"its profile is larger than {MAX_PACKED_BYTES // 2**20} MiB")
 
 
 def check_space(space: dict) -> None:

@@ -43,7 +43,7 @@ MAX_SAMPLE_COLUMNS = 200
 MIN_LANDMARK_ROWS = 6
 MIN_DISTINCT_SHARE = 0.995  # see `DatasetProfile.needs_column_order`
 MIN_SHARED_SHAPES = 0.5  # see `DatasetProfile.overlap`
-MIN_SHARED_PATTERNS, MIN_SHARE_OF_PATTERNS = 3, 0.005  # fewer may agree by chance
+MIN_SHARED_PATTERNS, MIN_SHARE_OF_PATTERNS = 4, 0.01  # fewer may agree by chance
 MAX_CHANCE_SHARE = 0.001
 HASH_FIELDS = (
     "fingerprint",
@@ -161,7 +161,7 @@ class DatasetProfile:
         2
         """
         names = [item.name for item in fields(self) if item.name != "row_hashes"]
-        return {name: _to_plain(getattr(self, name)) for name in names}
+        return {name: to_plain(getattr(self, name)) for name in names}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DatasetProfile:
@@ -194,8 +194,8 @@ class DatasetProfile:
         the number of the smaller set's rows that both fingerprints cover: a thousand common rows
         out of a million are not detected. All rows are taken to be common if both have the same
         number of rows and at least half of the columns have the same shapes. Then the rows were
-        rescaled, or columns were left out. They are also taken to be common if more than one in two
-        hundred patterns of neighboring rows are the same (see `_patterns`).
+        rescaled, or columns were left out. They are also taken to be common if at least one in a
+        hundred patterns of neighboring rows is the same (see `_patterns`).
 
         Examples
         --------
@@ -484,11 +484,11 @@ def _sample_rows(table: Table, rows: np.ndarray, target: Target) -> dict[str, An
     return {"X": X[is_labeled], "y": y[:, 0] if target.n_outputs == 1 else y}
 
 
-def _to_plain(value: Any) -> Any:
+def to_plain(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _to_plain(item) for key, item in value.items()}
+        return {key: to_plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, DatasetProfile):
         return value.to_dict()
-    return [_to_plain(item) for item in value] if isinstance(value, tuple) else value
+    return [to_plain(item) for item in value] if isinstance(value, tuple) else value

@@ -44,9 +44,13 @@ def encrypt_words(words: np.ndarray, key: bytes) -> np.ndarray:
     '0x8c6fa548454e028b'
     """
     x, y = _split(words)
+    scratch = np.empty_like(x)
     for round_key in _round_keys(key):
-        x = (_rotate(x, _BITS - _DOWN) + y) ^ round_key
-        y = _rotate(y, _UP) ^ x
+        _rotate(x, _BITS - _DOWN, scratch)
+        x += y
+        x ^= round_key
+        _rotate(y, _UP, scratch)
+        y ^= x
     return _join(x, y)
 
 
@@ -60,9 +64,13 @@ def decrypt_words(words: np.ndarray, key: bytes) -> np.ndarray:
     [0, 1, 2]
     """
     x, y = _split(words)
+    scratch = np.empty_like(x)
     for round_key in reversed(_round_keys(key)):
-        y = _rotate(y ^ x, _BITS - _UP)
-        x = _rotate((x ^ round_key) - y, _DOWN)
+        y ^= x
+        _rotate(y, _BITS - _UP, scratch)
+        x ^= round_key
+        x -= y
+        _rotate(x, _DOWN, scratch)
     return _join(x, y)
 
 
@@ -80,9 +88,11 @@ def _round_keys(key: bytes) -> list[np.uint32]:
     return keys
 
 
-def _rotate(half: np.ndarray, n: int) -> np.ndarray:
-    """Rotate each half to the left by n bits."""
-    return (half << np.uint32(n)) | (half >> np.uint32(_BITS - n))
+def _rotate(half: np.ndarray, n: int, scratch: np.ndarray) -> None:
+    """Rotate each half to the left by n bits, in place."""
+    np.right_shift(half, np.uint32(_BITS - n), out=scratch)
+    half <<= np.uint32(n)
+    half |= scratch
 
 
 def _split(words: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -21,8 +21,9 @@ from sklearn.svm import SVC
 
 from sktransfer.archive import Archive, RecordError, _exchange
 from sktransfer.archive._key import HASHES
+from sktransfer.archive._packed_numbers import pack_numbers
 from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
-from sktransfer.archive._record import pack_numbers, record_to_task, task_to_record
+from sktransfer.archive._record import record_to_task, task_to_record
 from sktransfer.archive._storage import Storage
 from sktransfer.dataset import profile
 from sktransfer.exceptions import ArchiveWarning

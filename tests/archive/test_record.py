@@ -14,15 +14,9 @@ import numpy as np
 import pytest
 
 from sktransfer.archive import Archive, NewerFormatError, RecordError
+from sktransfer.archive._packed_numbers import pack_numbers, unpack_numbers
 from sktransfer.archive._plain_pickle import dumps_plain, loads_plain
-from sktransfer.archive._record import (
-    MAX_DEPTH,
-    library_versions,
-    pack_numbers,
-    record_to_task,
-    task_to_record,
-    unpack_numbers,
-)
+from sktransfer.archive._record import MAX_DEPTH, library_versions, record_to_task, task_to_record
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.task import TASK_FORMAT, Task, Trial
 
@@ -268,6 +262,11 @@ def test_library_versions_are_those_installed(monkeypatch):
         [1, 1.0] * 8,
         [[1.5] * 20, [2] * 20, ["a"] * 20, {"b": [0.5] * 15}],
         ["packed:", "packed:float:!", {"packed:int:": "packed:text:"}],
+        {f"a:{n}": n / 7 for n in range(16)},
+        {f"a{n}": float(n) for n in range(15)},
+        {f"a{n}": n for n in range(16)},
+        {f"two\nlines{n}": 0.5 for n in range(16)},
+        {"": 0.5, **{f"{n}": math.inf for n in range(16)}},
         [],
     ],
 )
@@ -278,11 +277,24 @@ def test_unpack_numbers_returns_what_was_packed(value):
 def test_pack_numbers_packs_long_lists_only():
     assert pack_numbers([0.5] * 16).startswith("packed:float:")
     assert pack_numbers([5] * 16).startswith("packed:int:")
+    assert pack_numbers({f"a{n}": 0.5 for n in range(16)}).startswith("packed:dict:a0\na1\n")
+    array = np.arange(16, dtype=np.uint64)
+    assert pack_numbers(array) == pack_numbers(array.tolist())
+    assert pack_numbers(array[:2]) == [0, 1]
     assert pack_numbers([[0.5] * 15]) == [[0.5] * 15]
 
 
 @pytest.mark.parametrize(
-    "text", ["packed:", "packed:object:AAAA", "packed:float:AAA=", "packed:int:?"]
+    "text",
+    [
+        "packed:",
+        "packed:object:AAAA",
+        "packed:float:AAA=",
+        "packed:int:?",
+        "packed:dict:",
+        "packed:dict:a\nb:AAAAAAAAAAA=",
+        "packed:dict:a\na:" + "A" * 21 + "=",
+    ],
 )
 def test_record_to_task_refuses_damaged_numbers(make_task, text):
     record = {**task_to_record(make_task()), "profile": {"fingerprint": text}}

@@ -8,16 +8,19 @@ from benchmarks import leaks, privacy
 
 def test_guesses_find_plain_hashes_only(tmp_path):
     guesses = privacy.product(range(20), range(30))
-    rows = guesses[::7]
-    y = np.arange(len(rows)) % 2
-    plain, export, folder = privacy.views(tmp_path, rows, y, ["ordered_fingerprint"])
-    assert privacy.guess_rows(plain, guesses) == len(rows) == len(folder)
-    assert privacy.guess_rows(export, guesses) == privacy.guess_rows(folder, guesses) == 0
+    table = privacy.Table(guesses[::7], [lambda: guesses[:300], lambda: guesses[300:]], 600)
+    y = np.arange(len(table.rows)) % 2
+    seen = privacy.views(tmp_path, table.rows, y, ["ordered_fingerprint"])
+    assert len(seen[2]) == len(table.rows)
+    assert privacy.guess_rows(seen, table) == [len(table.rows), 0, 0]
 
 
-def test_common_rows_and_labels_are_found_in_plain_hashes_only():
+def test_common_rows_labels_and_members_are_found_in_plain_hashes_only():
     assert privacy.attack_common_rows().endswith("| 200 | 0 | 0 |")
-    assert privacy.attack_labels().endswith("| 1 | 0 | 0 |")
+    assert privacy.attack_labels().endswith("| 500 of 500 | 0 of 500 | 0 of 500 |")
+    found = privacy.attack_memberships().split(" | ")
+    assert found[1].startswith("200 of 200") and found[2].startswith("0 of 200 (others: 0)")
+    assert found[3].startswith("0 of 200 (others: 0)")
 
 
 def test_inversion_of_a_tiny_sketch_finds_rows():

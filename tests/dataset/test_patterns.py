@@ -1,5 +1,7 @@
 """Patterns of neighboring rows: the same after rescaling each fold, different for other data."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,9 @@ from sklearn.decomposition import PCA
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler, RobustScaler, StandardScaler
 
-from sktransfer.dataset import profile
+from sktransfer.dataset import DatasetProfile, profile
+from sktransfer.dataset._patterns import fingerprint_patterns
+from sktransfer.dataset._table import read_table
 
 LOADERS = [load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine]
 MAX_OVERLAP = 0.01
@@ -34,6 +38,55 @@ def test_scaling_in_each_fold_is_recognized(load, scaler):
 def test_splitters_keep_patterns(cv):
     a, b = folds(*load_wine(return_X_y=True), StandardScaler, cv)
     assert a.overlap(b) >= MAX_OVERLAP
+
+
+def scaled_tables(X, cv):
+    """Fingerprints of the training parts, each scaled on its own."""
+    tables = [StandardScaler().fit_transform(X[train]) for train, _ in cv.split(X)]
+    return [
+        DatasetProfile("classification", len(Z), **fingerprint_patterns(read_table(Z), None))
+        for Z in tables
+    ]
+
+
+KINDS = {
+    "normal": lambda rng, n: rng.normal(size=(n, 4)),
+    "one column of numbers": lambda rng, n: np.column_stack(
+        [rng.normal(size=n), rng.integers(0, 4, n)]
+    ),
+    "integers": lambda rng, n: rng.integers(0, 30, size=(n, 4)),
+    "rounded": lambda rng, n: rng.normal(size=(n, 4)).round(1),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_shuffled_folds_of_small_table_are_recognized(kind):
+    """Two training parts of 134 rows have every other row in common, and few in a sequence."""
+    n_found = 0
+    for seed in range(10):
+        X = KINDS[kind](np.random.default_rng(seed), 200)
+        parts = scaled_tables(X, KFold(3, shuffle=True, random_state=seed))
+        n_found += sum(a.overlap(b) >= MAX_OVERLAP for a, b in combinations(parts, 2))
+    assert n_found >= 29  # of 30
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_small_tables_of_one_kind_share_no_patterns(kind):
+    rng = np.random.default_rng(0)
+    tables = [KINDS[kind](rng, 150 + k) for k in range(8)]
+    found = [
+        DatasetProfile("regression", len(X), **fingerprint_patterns(read_table(X), None))
+        for X in tables
+    ]
+    assert all(each.n_patterns for each in found)
+    assert not any(a.overlap(b) for a, b in combinations(found, 2))
+
+
+def test_large_table_is_recognized_in_folds_that_are_not_shuffled():
+    """The first rows of two training parts are different ones."""
+    X = np.random.default_rng(0).normal(size=(40_000, 10))
+    parts = scaled_tables(X, KFold(5))
+    assert all(a.overlap(b) >= MAX_OVERLAP for a, b in combinations(parts, 2))
 
 
 CHANGES = {
