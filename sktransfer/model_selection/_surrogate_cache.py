@@ -14,6 +14,7 @@ from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import SurrogateWarning
 from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.optimizer import PastScale, TransferOptimizer, are_columns_scaled
+from sktransfer.optimizer._past_tasks import encode_on_scale
 from sktransfer.pretrained import model_digest
 from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
@@ -44,8 +45,12 @@ def fit_or_load(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     n = count_fitted(optimizer.surrogate, len(optimizer.tasks))
     optimizer.tasks, added = optimizer.tasks[:n], optimizer.tasks[n:]
     _fit_or_load_sample(optimizer, archive)
-    if added:
-        optimizer.extend_surrogate(load_tasks(added))
+    if added := load_tasks(added):
+        encoded, _ = encode_on_scale(
+            optimizer.space, added, optimizer.metric, optimizer.prior, optimizer.past_scale
+        )
+        optimizer.surrogate.extend(encoded)
+        optimizer.tasks = (*optimizer.tasks, *added)
 
 
 def count_fitted(surrogate: Surrogate, n_tasks: int) -> int:

@@ -167,13 +167,6 @@ class TransferOptimizer:
         self.surrogate.fit(tasks, warm_from=warm_from)
         self.is_fitted = True
 
-    @numeric_context()
-    def extend_surrogate(self, tasks: Sequence[Task]) -> None:
-        """Add past tasks to those that the surrogate was fitted to."""
-        encoded, _ = encode_on_scale(self.space, tasks, self.metric, self.prior, self.past_scale)
-        self.surrogate.extend(encoded)
-        self.tasks = (*self.tasks, *tasks)
-
     @cached_property
     def prior(self) -> ScorePrior | None:
         """Pretrained predictions for this space; None if there are none or they are not used."""

@@ -41,10 +41,10 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
-from sklearn.base import clone
 
 from sktransfer.encoders import ManualEncoder
 from sktransfer.surrogates._core.conditioning import ConditionedPosterior, Prior
+from sktransfer.surrogates._core.extended_past import extend_past
 from sktransfer.surrogates._core.feature_weights import (
     fit_feature_weights,
     median_distance,
@@ -80,7 +80,6 @@ from sktransfer.surrogates.base import (
     Surrogate,
 )
 from sktransfer.utils._scores import impute_failures
-from sktransfer.utils._threads import single_threaded
 
 MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
 MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
@@ -199,46 +198,8 @@ class TaskPrior(TaskProcesses):
 
     def extend(self, tasks: Sequence[EncodedTask]) -> Self:
         """Add past tasks. What tasks have in common stays as `fit` learned it."""
-        ids = np.array([task.id for task in tasks], dtype=str)
-        is_usable = np.array([self._is_usable(task) for task in tasks], dtype=bool)
-        self.positions_ = np.append(
-            self.positions_, len(self.task_ids_) + np.flatnonzero(is_usable)
-        )
-        self.task_ids_ = np.append(self.task_ids_, ids)
-        self.n_tasks_ = len(self.task_ids_)
-        used = [task for task, is_one in zip(tasks, is_usable, strict=True) if is_one]
-        if not used:
-            return self
-        added = clone(self)
-        added.learned_ = {}
-        added._set_up(PastTrials.from_tasks(used, self._score_transform, self.winsorize))
-        with single_threaded:
-            if not self._has_past:  # what was fitted had no successful trial
-                added._train(used, None)
-                self.encoder_, self.learned_ = added.encoder_, added.learned_
-                self._set_up(added.past_)
-                return self
-            TaskProcesses._train(added, used, None)
-        new = added.learned_ | self._describe_added(used)
-        self.learned_ |= {n: np.concatenate([self.learned_[n], new[n]]) for n in new}
-        self._set_up(self.past_.join(added.past_))
+        extend_past(self, tasks)
         return self
-
-    def _describe_added(self, tasks: Sequence[EncodedTask]) -> dict[str, np.ndarray]:
-        """The entries of ``learned_`` that describe the data of each task."""
-        profiles = [task.profile for task in tasks]
-        found = {
-            "features": self.encoder_.transform(profiles),
-            "known": np.array([profile is not None for profile in profiles]),
-        }
-        past, prior = self.learned_.get("descriptions"), tasks[0].prior
-        if past is None or prior is None:
-            return found
-        descriptions = describe_past(tasks)
-        if descriptions is None:
-            descriptions = np.full((len(tasks), past.shape[1]), np.nan)
-        offsets = offset_past(prior, descriptions, self.learned_["offsets"].mean(axis=0))
-        return found | {"descriptions": descriptions, "offsets": offsets}
 
     def _fit_gain(self, prior: ScorePrior, descriptions: np.ndarray) -> TargetPrediction | None:
         """Find how much past scores follow their predictions; None without predictions."""
