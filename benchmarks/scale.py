@@ -220,8 +220,8 @@ def write_page(work: Path, page: Path) -> None:
         "10 %). A profile reads at most 1,000 rows "
         "and 300 columns for its models, so its time is bounded. The aim is **missed** on all of "
         "these data: a logistic regression of two classes and normal columns converges in "
-        "milliseconds. Faster inverses and unchecked parameters of the small models saved about a seventh of the "
-        "time, with the same numbers.",
+        "milliseconds. Faster inverses and unchecked parameters of the small models saved about a "
+        "seventh of the time, with the same numbers.",
         "",
         *profile_table(done["profile"]),
         "",
