@@ -392,7 +392,8 @@ class TaskPrior(TaskProcesses):
         conditioned = ConditionedPosterior(prior, theta := target.theta[used], y, level, errors)
         if prediction is not None and not uses_past and not len(y):
             conditioned.has_unit = prediction.has_unit
-        if not len(y) or not self.guard:
+        # A plain GP is no alternative before it would be used without a past.
+        if not self.guard or len(y) < self.n_initial:
             return conditioned
         # At most even prior odds: the past tasks chose the first trials already.
         count = PRIOR_COUNT if prediction is not None else self._count_tasks(target)
@@ -412,7 +413,12 @@ class TaskPrior(TaskProcesses):
         numbers, weights = self._nearest_tasks(target)
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
-        level = self.past_.level(shares, shares > 0, target.z)
+        level = self.past_.level(shares, shares > 0, target.z[:0])
+        if prediction is not None and prediction.has_unit:
+            # The levels of a few past tasks may agree by chance.
+            count = self._count_tasks(target)
+            level = level.mixed(prediction.level(target.z[:0]), count / (count + PRIOR_COUNT))
+        level = level.recentered(target.z)
         residual, noise = map(float, self.learned_["hyperparameters"][1:])
         means = self._means(numbers, prediction, self._offset(target))
         return PastPrior(means, weights, residual, noise, prediction), level
