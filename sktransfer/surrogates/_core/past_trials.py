@@ -30,8 +30,9 @@ class Level:
     def mixed(self, other: Level, share: float) -> Level:
         """The mean and standard deviation of a mixture: this level with a share, or the other.
 
-        >>> Level(0.9, 0.04, -3.0, 0.5).mixed(Level(0.6, 0.2, -2.0, 0.7), 0.4).shift_std.round(2)
-        np.float64(0.22)
+        >>> mixed = Level(0.9, 0.04, -3.0, 0.5).mixed(Level(0.6, 0.2, -2.0, 0.7), 0.4)
+        >>> round(mixed.shift, 2), round(mixed.shift_std, 2)
+        (0.72, 0.22)
         """
         shares = np.array([share, 1 - share])
         moments = []
