@@ -15,7 +15,7 @@ MAX_LOSS = 0.03  # that a single case may be behind after ten trials
 
 
 class Case(NamedTuple):
-    """A search with an archive beside the one without, both averaged over seeds.
+    """A search with an archive beside the one without, both averaged over the same seeds.
 
     Parameters
     ----------
@@ -37,15 +37,21 @@ def best_after(row: Mapping[str, Any]) -> np.ndarray:
 
 def collect(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, str, int], list[Case]]:
     """(problem, archive, number of past searches) -> cases."""
-    found: dict[tuple, dict[str, list[np.ndarray]]] = {}
+    without = {
+        (row["problem"], row["data"], row["seed"]): best_after(row)
+        for row in rows
+        if row["archive"] == NONE
+    }
+    found: dict[tuple, dict[str, list[tuple[np.ndarray, np.ndarray]]]] = {}
     for row in rows:
+        if row["archive"] == NONE:
+            continue
         key = row["problem"], row["archive"], row["n_past"]
-        found.setdefault(key, {}).setdefault(row["data"], []).append(best_after(row))
-    means = {key: {d: np.mean(v, axis=0) for d, v in by.items()} for key, by in found.items()}
+        pair = best_after(row), without[row["problem"], row["data"], row["seed"]]
+        found.setdefault(key, {}).setdefault(row["data"], []).append(pair)
     return {
-        key: [Case(data, best, means[key[0], NONE, 0][data]) for data, best in by.items()]
-        for key, by in means.items()
-        if key[1] != NONE
+        key: [Case(data, *np.mean(pairs, axis=0)) for data, pairs in by.items()]
+        for key, by in found.items()
     }
 
 
@@ -99,6 +105,31 @@ def write_worst(cases: Mapping[tuple, Sequence[Case]], n_shown: int = 10) -> lis
     ]
 
 
+def write_noise(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A table of how far two seeds of the search without an archive differ after ten trials."""
+    column = AT.index(10)
+    by_seed: dict[tuple[str, str], list[float]] = {}
+    for row in rows:
+        if row["archive"] == NONE:
+            values = by_seed.setdefault((row["problem"], row["data"]), [])
+            values.append(float(best_after(row)[column]))
+    apart: dict[str, list[float]] = {}
+    for (problem, _), values in by_seed.items():
+        if len(values) > 1:
+            apart.setdefault(problem, []).append(abs(values[0] - values[1]))
+    body = [
+        [
+            problem,
+            f"{np.mean(own):.3f}",
+            f"{np.max(own):.3f}",
+            f"{sum(each > MAX_LOSS for each in own)} of {len(own)}",
+        ]
+        for problem, own in apart.items()
+    ]
+    head = ["problem", "mean difference", "largest", f"more than {MAX_LOSS}"]
+    return markdown_table(head, body)
+
+
 def write_defaults(
     rows: Sequence[Mapping[str, Any]], default_rows: Sequence[Mapping[str, Any]]
 ) -> list[str]:
@@ -106,7 +137,11 @@ def write_defaults(
     default = {(row["problem"], row["data"]): row["scores"][0] for row in default_rows}
     body = []
     for problem in dict.fromkeys(row["problem"] for row in rows):
-        own = [row for row in rows if row["problem"] == problem and row["archive"] == NONE]
+        own = [
+            row
+            for row in rows
+            if row["problem"] == problem and row["archive"] == NONE and row["seed"] == 0
+        ]
         own_settings = np.array([default[problem, row["data"]] for row in own])
         scores = np.nan_to_num([row["scores"] for row in own], nan=0.0)
         best = np.maximum.accumulate(scores, axis=1)

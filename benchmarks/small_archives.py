@@ -55,13 +55,14 @@ from benchmarks.small_archive_report import (
     count_behind,
     write_defaults,
     write_differences,
+    write_noise,
     write_worst,
 )
 from sktransfer import Archive, Task
 
 KIND = "classification"
 N_TRIALS, N_PAST_TRIALS = 15, 20
-N_TARGETS, N_SEEDS = 12, 1
+N_TARGETS, N_SEEDS, N_NOISE_SEEDS = 12, 1, 2
 N_PAST = (1, 2, 3, 5)
 N_WITH_STARTER = (1, 5)
 OWN, STARTER, PAST = "own archive", "with the starter archive", "past search"
@@ -122,6 +123,7 @@ class Comparison:
         self._sources = sorted({*targets("development", folder), *targets("report", folder)})
         self.past_rows: list[dict[str, Any]] = []
         self.default_rows: list[dict[str, Any]] = []
+        self.noise_rows: list[dict[str, Any]] = []
         self._past: dict[tuple[str, str], dict[str, Any]] = {}
 
     def run(
@@ -134,6 +136,13 @@ class Comparison:
         self._past = {(row["problem"], row["data"]): row for row in self.past_rows}
         keys = [(name, data, DEFAULTS, 0, 0) for name in names for data in self.targets]
         self.default_rows = self._run(keys)
+        keys = [
+            (name, data, NONE, 0, seed)
+            for seed in range(N_NOISE_SEEDS)
+            for name in names
+            for data in self.targets
+        ]
+        self.noise_rows = self._run(keys)
         keys = [
             (name, data, archive, n, seed)
             for seed in range(n_seeds)
@@ -217,6 +226,11 @@ def write_page(page: Path, rows: Sequence[Mapping[str, Any]], comparison: Compar
         "",
         *write_worst(cases),
         "",
+        "How far two seeds of the search without an archive are apart after ten trials, which is "
+        "the noise of a single case:",
+        "",
+        *write_noise(comparison.noise_rows),
+        "",
         "## The estimator's own settings",
         "",
         "Whether the search without an archive should try the estimator's own settings first. "
@@ -228,7 +242,8 @@ def write_page(page: Path, rows: Sequence[Mapping[str, Any]], comparison: Compar
     notes = page.with_name(f"{page.stem}-notes.md")
     lines += ["", notes.read_text().strip()] if notes.exists() else []
     page.write_text(format_page(lines))
-    every = [*comparison.past_rows, *comparison.default_rows, *rows]
+    every = [*comparison.past_rows, *comparison.default_rows, *comparison.noise_rows]
+    every += [row for row in rows if row["archive"] != NONE or row["seed"] >= N_NOISE_SEEDS]
     update_runs(every, packed_file(page), FIELDS)
 
 

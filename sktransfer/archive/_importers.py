@@ -99,9 +99,9 @@ def _find_space(search: FittedSearch) -> Any:
                 space = [each[0] if isinstance(each, tuple) else each for each in space]
             return space
     raise TypeError(
-        f"A {type(search).__name__} cannot be added. Pass a search such as GridSearchCV, with an "
-        f"'estimator' and one of {', '.join(map(repr, _SPACE_ATTRIBUTES))}; an Optuna study; a "
-        "TransferOptimizer; a table of trials; or the path of a CSV file."
+        f"An object of type {type(search).__name__} cannot be added. Pass a search such as "
+        f"GridSearchCV, with an 'estimator' and one of {', '.join(map(repr, _SPACE_ATTRIBUTES))}; "
+        "an Optuna study; a TransferOptimizer; a table of trials; or the path of a CSV file."
     )
 
 

@@ -87,10 +87,11 @@ def _describe_best(origins: Sequence[str], results: Mapping, best_index: int | N
     return f"{place}." if mean != mean else f"{place}, predicted {mean:.4g} ± {std:.2g}."
 
 
-def print_edges(space: Space, best_params: dict[str, Any]) -> None:
+def print_edges(space: Space, best_params: dict[str, Any], *, is_recorded: bool) -> None:
     """Print whether the best setting is at an edge of the space."""
     if edges := find_edges(space, best_params):
+        again = " and run again with resume=True. Known trials are not repeated."
         print(
             f"The best setting is at an edge of the space: {'; '.join(edges)}. To look beyond, "
-            "widen the range and run again with resume=True. Known trials are not repeated."
+            f"widen the range{again if is_recorded else '.'}"
         )

@@ -62,6 +62,8 @@ class History:
         Results of the earlier run: identity of a configuration -> its fold results, in their order.
     reused : tuple of ReusedTrial
         Trials of earlier searches in another space. Their results are among `known_rows`.
+    reusable : tuple of ReusedTrial
+        Those that ``resume=True`` would reuse, if `verbose` asks for messages.
     continues : tuple of str
         Ids of the records whose trials are all among the known ones.
     """
@@ -76,6 +78,7 @@ class History:
     resumed: Task | None = None
     known_rows: Mapping[frozenset, list[PlainRows]] = field(default_factory=dict)
     reused: tuple[ReusedTrial, ...] = ()
+    reusable: tuple[ReusedTrial, ...] = ()
     continues: tuple[str, ...] = ()
 
 
@@ -114,6 +117,7 @@ def find_history(
         found.earlier,
         _known_rows(found.earlier, found.reused),
         found.reused,
+        found.reusable,
         tuple(resumed_ids(found.earlier) + contained_ids(found.widened, found.reused)),
     )
 
@@ -182,22 +186,27 @@ class _Earlier:
         Searches that differ in the space, but whose results are valid.
     reused : tuple of ReusedTrial
         Their trials in the current space.
+    reusable : tuple of ReusedTrial
+        The same without ``resume=True``, to tell the user of them.
     """
 
     selection: Selection
     earlier: Task | None = None
     widened: Sequence[Task] = ()
     reused: tuple[ReusedTrial, ...] = ()
+    reusable: tuple[ReusedTrial, ...] = ()
 
 
 def _resume(
     plan: SearchPlan, archive: Archive, digests: dict[str, str | None], selection: Selection
 ) -> _Earlier:
     """The earlier run to continue, or trials of searches in another space."""
-    if not plan.resume:
+    if not plan.resume and not plan.verbose:
         return _Earlier(selection)
     try:
         compared = _compare_searches(archive, digests)
+        if not plan.resume:
+            return _Earlier(selection, reusable=_find_reusable(plan, compared))
         earlier = _find_same(plan, compared, selection)
         widened = [task for differing, task in compared if is_reusable(differing)]
         if earlier is not None:
@@ -232,6 +241,13 @@ def _find_same(plan: SearchPlan, compared: _Compared, selection: Selection) -> T
     same = [task for differing, task in compared if not differing]
     usable = [task for task in same if _past_tasks(plan, task, selection) is not None]
     return max(usable, key=lambda task: (len(task.trials), task.id), default=None)
+
+
+def _find_reusable(plan: SearchPlan, compared: _Compared) -> tuple[ReusedTrial, ...]:
+    """The trials of searches in another space; none if this very search was run before."""
+    if any(not differing for differing, _ in compared):
+        return ()
+    return find_reused([task for differing, task in compared if is_reusable(differing)], plan.space)
 
 
 def _warn_of_similar(compared: _Compared) -> None:

@@ -8,7 +8,7 @@ from sktransfer.model_selection._evaluator import Evaluator
 from sktransfer.model_selection._history import History, format_resumption
 from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._proposers import Proposer
-from sktransfer.model_selection._reuse import format_reuse
+from sktransfer.model_selection._reuse import format_reusable, format_reuse
 from sktransfer.model_selection._sklearn_compat import BaseSearchCV, SearchLevels, has_callbacks
 from sktransfer.model_selection._workers import Started, Workers
 from sktransfer.optimizer import Proposal
@@ -28,13 +28,15 @@ def announce_history(plan: SearchPlan, history: History) -> None:
         print(format_resumption(history, plan.n_iter))
     if plan.verbose and history.reused:
         print(format_reuse(history.reused))
+    if plan.verbose and history.reusable:
+        print(format_reusable(history.reusable))
 
 
 def announce_stop(plan: SearchPlan, proposer: Proposer) -> None:
     """Print why a search ends before its budget is used up, if the user wants to be told."""
     if proposer.stop_reason is not None and plan.verbose:
         n_done = len(proposer.origins)
-        print(f"Stopped after {n_done} of {plan.n_iter} candidates: {proposer.stop_reason}.")
+        print(f"Stopped after {n_done} of {proposer.n_iter} candidates: {proposer.stop_reason}.")
 
 
 def run_search(

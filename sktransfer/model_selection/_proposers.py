@@ -57,6 +57,8 @@ class Proposer:
         Past tasks that are used and excluded.
     initial : sequence of Proposal
         Configurations to propose first, in batches of their own.
+    n_known : int
+        How many of these have known results. They do not use up patience.
     """
 
     surrogate: Surrogate | None = None
@@ -68,9 +70,10 @@ class Proposer:
         stopping: StoppingRule,
         selection: Selection,
         initial: Sequence[Proposal] = (),
+        n_known: int = 0,
     ):
-        self._initial = list(initial)
-        self._n_iter, self._batch_size, self._stopping = n_iter, batch_size, stopping
+        self._initial, self._n_known = list(initial), n_known
+        self.n_iter, self._batch_size, self._stopping = n_iter, batch_size, stopping
         self._selection = selection
         self._scores: list[float] = []
         self.proposals: list[Proposal] = []
@@ -78,7 +81,7 @@ class Proposer:
 
     @property
     def n_batches(self) -> int:
-        counts = (len(self._initial), self._n_iter - len(self._initial))
+        counts = (len(self._initial), self.n_iter - len(self._initial))
         return sum(math.ceil(n / self._batch_size) for n in counts)
 
     @property
@@ -89,12 +92,13 @@ class Proposer:
     def next_batch(self) -> Batch | None:
         """The next batch; None when the search is over. There is always a first one."""
         n_done = len(self.proposals)
-        if n_done and (n_done >= self._n_iter or self._is_exhausted()):
+        if n_done and (n_done >= self.n_iter or self._is_exhausted()):
             return None
-        self.stop_reason = self._stopping.reason(self._scores) if n_done else None
+        if n_done and n_done >= self._n_known:
+            self.stop_reason = self._stopping.reason(self._scores, self._n_known)
         if self.stop_reason is not None:
             return None
-        n = min(self._batch_size, self._n_iter - n_done)
+        n = min(self._batch_size, self.n_iter - n_done)
         batch = Batch(self._initial[n_done : n_done + n] or self._propose(n))
         self.proposals += batch.proposals
         return batch
@@ -171,6 +175,7 @@ class ModelProposer(Proposer):
             plan.stopping,
             history.selection,
             initial,
+            n_known=len(history.reused),
         )
         assert plan.model is not None
         self._archive, self._is_verbose = plan.archive, plan.verbose

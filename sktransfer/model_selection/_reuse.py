@@ -41,17 +41,18 @@ class ReusedTrial:
         With the values of the current space.
     rows : list
         Its results for each fold.
-    task_id : str
-        The earlier search.
+    task_id, label : str
+        Id of the earlier search, and the same with its name.
     """
 
     params: dict[str, Any]
     rows: PlainRows
     task_id: str
+    label: str
 
     @property
     def origin(self) -> str:
-        return f"earlier search {self.task_id}"
+        return f"earlier search {self.label}"
 
 
 def is_reusable(differing: Collection[str]) -> bool:
@@ -66,7 +67,8 @@ def find_reused(tasks: Iterable[Task], space: Space) -> tuple[ReusedTrial, ...]:
         for trial, rows in zip(task.trials, stored_folds(task), strict=False):
             params = find_member(space, trial.params)
             if params is not None:
-                found.setdefault(params_identity(params), ReusedTrial(params, rows, task.id))
+                reused = ReusedTrial(params, rows, task.id, task.label)
+                found.setdefault(params_identity(params), reused)
     return tuple(found.values())
 
 
@@ -88,8 +90,21 @@ def contained_ids(tasks: Iterable[Task], reused: Sequence[ReusedTrial]) -> list[
 
 def format_reuse(reused: Sequence[ReusedTrial]) -> str:
     """One line on the trials that are not evaluated again."""
-    ids = list(dict.fromkeys(each.task_id for each in reused))
     return (
-        f"Reusing {len(reused)} trials of {', '.join(ids)}: the same data, folds, estimator and "
-        "scoring in another space."
+        f"Reusing {_count_trials(reused)}: the same data, folds, estimator and scoring in another "
+        "space."
     )
+
+
+def format_reusable(reusable: Sequence[ReusedTrial]) -> str:
+    """One line on trials that ``resume=True`` would not evaluate again."""
+    return (
+        f"This space holds {_count_trials(reusable)}, with the same data, folds, estimator and "
+        "scoring. resume=True counts them as observed."
+    )
+
+
+def _count_trials(reused: Sequence[ReusedTrial]) -> str:
+    labels = list(dict.fromkeys(each.label for each in reused))
+    plural = "s" if len(reused) != 1 else ""
+    return f"{len(reused)} trial{plural} of {', '.join(labels)}"

@@ -272,8 +272,7 @@ class TransferSearchCV(BaseSearchCV):
         self.patience, self.target_score = patience, target_score
         self.resume = resume
         self.racing = racing
-        self.initial = initial
-        self.name = name
+        self.initial, self.name = initial, name
         self.random_state = random_state
 
     @fit_context(prefer_skip_nested_validation=False)  # the estimator is not validated yet
@@ -305,7 +304,8 @@ class TransferSearchCV(BaseSearchCV):
             super().fit(X, y, **params)
             self._set_fitted_attributes(session, is_complete=not session.is_cut_short)
             if self.verbose > 0:
-                print_edges(self.space_, getattr(self, "best_params_", {}))
+                best = getattr(self, "best_params_", {})
+                print_edges(self.space_, best, is_recorded=self.task_id_ is not None)
         except Exception:
             if session.results:
                 self._forget_results()
@@ -349,7 +349,7 @@ class TransferSearchCV(BaseSearchCV):
         self._publish_results(results)
         self.n_splits_ = plan.n_splits
         self._set_fitted_attributes(session, is_complete=False)
-        error.add_note(format_interruption(n, plan.n_iter, self.task_id_ is not None))
+        error.add_note(format_interruption(n, proposer.n_iter, self.task_id_ is not None))
 
     def _publish_results(self, results: dict[str, Any]) -> None:
         """Set the results so far, for callbacks and for a search that is interrupted."""
@@ -477,7 +477,7 @@ class TransferSearchCV(BaseSearchCV):
         announce_history(plan, history)
         session.proposer = proposer = make_proposer(plan, history)
         session.recorder = recorder = Recorder(plan, history)
-        session.progress = progress = Progress(self.verbose, plan.n_iter)
+        session.progress = progress = Progress(self.verbose, proposer.n_iter)
         session.evaluator = evaluator = Evaluator.install(
             evaluate_candidates,
             plan,
@@ -487,7 +487,7 @@ class TransferSearchCV(BaseSearchCV):
             n_test=[len(test) for _, test in folds],
             data=[X, y, *(rows for fold in folds for rows in fold)],
         )
-        name = "candidate" if proposer.n_batches == plan.n_iter else "batch"
+        name = "candidate" if proposer.n_batches == proposer.n_iter else "batch"
         levels = SearchLevels(self, callback_ctx, proposer.n_batches, proposer.is_one_batch, name)
 
         def evaluate(proposals: list[Proposal], **keywords: Any) -> None:

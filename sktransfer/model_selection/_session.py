@@ -73,7 +73,7 @@ class Session:
         self.is_cut_short = True
         advice = " To continue, run the same search with resume=True." if self.plan.archive else ""
         warn_user(
-            f"{error} The search ends after {len(finished)} of {self.plan.n_iter} candidates, "
+            f"{error} The search ends after {len(finished)} of {self.proposer.n_iter} candidates, "
             f"with their results.{advice}",
             ResumeWarning,
         )

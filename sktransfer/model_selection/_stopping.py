@@ -43,11 +43,14 @@ class StoppingRule:
         """Whether the search always runs to its end."""
         return math.isinf(self.deadline) and self.patience is None and self.target_score is None
 
-    def reason(self, scores: list[float]) -> str | None:
-        """Why to stop after candidates with these scores, NaN for failures; None to continue."""
+    def reason(self, scores: list[float], n_known: int = 0) -> str | None:
+        """Why to stop after candidates with these scores, NaN for failures; None to continue.
+
+        The first `n_known` were not evaluated, so that they do not use up patience.
+        """
         best, n_since_best = -math.inf, 0
-        for score in scores:
-            n_since_best = 0 if score > best else n_since_best + 1
+        for number, score in enumerate(scores, 1):
+            n_since_best = 0 if score > best or number <= n_known else n_since_best + 1
             best = max(best, score) if not math.isnan(score) else best
         if self.target_score is not None and best >= self.target_score:
             return f"a score of {best:.6g} reaches target_score={self.target_score!r}"

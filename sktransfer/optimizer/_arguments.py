@@ -27,6 +27,8 @@ def check_direction(direction: str) -> int:
 
 def check_tasks(tasks: Sequence[Task], space: Space) -> tuple[Task, ...]:
     """The past tasks. Warn of those that have no parameter in common with the space."""
+    if isinstance(tasks, Task):
+        raise TypeError("tasks must be a sequence of Task objects, got a single one: pass [task].")
     for task in tasks:
         if not isinstance(task, Task):
             raise TypeError(
@@ -52,6 +54,13 @@ def check_tasks(tasks: Sequence[Task], space: Space) -> tuple[Task, ...]:
             TransferWarning,
         )
     return tuple(tasks)
+
+
+def check_score(score: float) -> float:
+    """A score that is a number. Texts of numbers have no sign to change."""
+    if isinstance(score, (str, bytes)):
+        raise TypeError(f"score must be a number, got {score!r}. NaN means that the trial failed.")
+    return score
 
 
 def check_count(n: int) -> int:

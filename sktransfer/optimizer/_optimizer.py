@@ -27,6 +27,7 @@ from sktransfer.optimizer._arguments import (
     as_seed,
     check_count,
     check_direction,
+    check_score,
     check_tasks,
 )
 from sktransfer.optimizer._exploration import explore, first_new
@@ -385,7 +386,7 @@ class TransferOptimizer:
         """
         params = {name: to_python(value) for name, value in params.items()}
         seconds = math.nan if cost is None else float(cost)
-        signed = score if score is None else self._sign * score
+        signed = score if check_score(score) is None else self._sign * score
         others = {"fit_time": seconds, "metrics": dict(metrics or {}), "std_error": std_error}
         trial = Trial.make(params, signed, **others)
         code = encode_observed(self.space, params)

@@ -112,6 +112,8 @@ class PretrainedScores(ScorePrior):
         Columns that the head knows. It predicts the same for all values of the others.
     """
 
+    known: np.ndarray
+
     def __init__(
         self,
         space: Space,

@@ -28,6 +28,8 @@ class ScorePrior:
     ----------
     has_scores : bool
         Whether it predicts scores. Otherwise its descriptions only serve to compare data sets.
+    known : ndarray of bool, shape (d,), or None
+        Columns of the space that predictions depend on. None if they depend on all.
 
     Examples
     --------
@@ -43,6 +45,7 @@ class ScorePrior:
     """
 
     has_scores: bool = True
+    known: np.ndarray | None = None
 
     def describe(self, profile: DatasetProfile | None) -> np.ndarray | None:
         """The description of a data set, (q,); None if too little is known of it."""

@@ -199,9 +199,8 @@ class TaskPrior(TaskProcesses):
         if prior.has_scores:
             predicted = predict_past(prior, self.past_, fill_unknown(descriptions))
             known = np.isfinite(descriptions).all(axis=1)
-            gain = fit_gain(
-                self.past_, [h if ok else None for h, ok in zip(predicted, known, strict=True)]
-            )
+            pairs = zip(predicted, known, strict=True)
+            gain = fit_gain(self.past_, [h if is_known else None for h, is_known in pairs])
             self.learned_ |= self._fit_residuals(predicted, gain, tasks) | {"gain": np.array(gain)}
         embedded = prior.embedding(descriptions)
         self.learned_ |= self._compare_tasks().choose_distance(embedded, weighted / units[1])
@@ -393,7 +392,8 @@ class TaskPrior(TaskProcesses):
         conditioned = ConditionedPosterior(prior, theta := target.theta[used], y, level, errors)
         if prediction is not None and not uses_past and not len(y):
             conditioned.has_unit = prediction.has_unit
-        if not len(y) or not self.guard:
+        # A plain GP is no alternative before it would be used without a past.
+        if not self.guard or len(y) < self.n_initial:
             return conditioned
         # At most even prior odds: the past tasks chose the first trials already.
         count = PRIOR_COUNT if prediction is not None else self._similar.count(target)
@@ -413,7 +413,12 @@ class TaskPrior(TaskProcesses):
         numbers, weights = self._similar.nearest(target)
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
-        level = self.past_.level(shares, shares > 0, target.z)
+        level = self.past_.level(shares, shares > 0, target.z[:0])
+        if prediction is not None and prediction.has_unit:
+            # The levels of a few past tasks may agree by chance.
+            count = self._similar.count(target)
+            level = level.mixed(prediction.level(target.z[:0]), count / (count + PRIOR_COUNT))
+        level = level.recentered(target.z)
         residual, noise = map(float, self.learned_["hyperparameters"][1:])
         means = self._means(numbers, prediction is not None, self._offset(target))
         return PastPrior(means, weights, residual, noise, prediction), level

@@ -110,10 +110,34 @@ def test_search_that_reused_nothing_is_resumed_without(tmp_path):
     assert again.cv_results_["params"] == whole.cv_results_["params"]
 
 
-def test_nothing_is_reused_without_resume(tmp_path):
-    fit(tmp_path, NARROW)
-    fit(tmp_path, WIDE)
+def test_nothing_is_reused_without_resume_but_it_is_mentioned(tmp_path, capsys):
+    first = fit(tmp_path, NARROW, name="monday")
+    fit(tmp_path, WIDE, verbose=1)
     assert Rising.n_fits == 2 * 5
+    line = (
+        f"This space holds 5 trials of {first.task_id_} (monday), with the same data, folds, "
+        "estimator and scoring. resume=True counts them as observed."
+    )
+    assert line in capsys.readouterr().out.splitlines()
+    fit(tmp_path, WIDE, verbose=1)  # the same search again is not one in a wider space
+    fit(tmp_path, WIDE, verbose=1, cv=3)
+    assert "This space holds" not in capsys.readouterr().out
+
+
+def test_reused_trials_have_the_name_of_their_search_and_are_counted(tmp_path, capsys):
+    first = fit(tmp_path, NARROW, name="monday")
+    second = fit(tmp_path, WIDE, resume=True, verbose=1)
+    assert second.cv_results_["origin"][0] == f"earlier search {first.task_id_} (monday)"
+    assert "[10/10] score" in capsys.readouterr().out
+
+
+def test_reused_trials_do_not_use_up_patience(tmp_path, capsys):
+    fit(tmp_path, NARROW, n_iter=8)
+    second = fit(tmp_path, WIDE, resume=True, n_iter=20, patience=2, verbose=1)
+    assert len(second.cv_results_["params"]) >= 10
+    assert "candidates: no better score in the last 2 candidates." in capsys.readouterr().out
+    fit(tmp_path, WIDE | {"a": uniform(0, 5)}, resume=True, target_score=0.1)
+    assert Rising.n_fits == 0  # it was reached before
 
 
 @pytest.mark.parametrize(
@@ -142,13 +166,16 @@ def test_other_data_are_not_reused(tmp_path):
 # -- edges -----------------------------------------------------------------------------------------
 
 
-def test_best_setting_at_an_edge_gives_advice(capsys):
-    fit(None, {"a": [0.1, 0.2, 0.3]}, n_iter=25, verbose=1)
-    assert capsys.readouterr().out.splitlines()[-1] == (
+def test_best_setting_at_an_edge_gives_advice(tmp_path, capsys):
+    advice = (
         "The best setting is at an edge of the space: a=0.3 is at the upper end of 0.1 to 0.3. To "
-        "look beyond, widen the range and run again with resume=True. Known trials are not "
-        "repeated."
+        "look beyond, widen the range"
     )
+    fit(tmp_path, {"a": [0.1, 0.2, 0.3]}, n_iter=25, verbose=1)
+    again = " and run again with resume=True. Known trials are not repeated."
+    assert capsys.readouterr().out.splitlines()[-1] == advice + again
+    fit(None, {"a": [0.1, 0.2, 0.3]}, n_iter=25, verbose=1)
+    assert capsys.readouterr().out.splitlines()[-1] == f"{advice}."
     fit(None, {"a": [0.1, 0.2, 0.3], "kind": ["x", "y"]}, n_iter=25)
     assert capsys.readouterr().out == ""
 

@@ -105,6 +105,19 @@ def test_past_task_that_is_no_task_says_how_to_make_one():
         TransferOptimizer({"C": [1, 2]}, [{"C": 1}])
 
 
+def test_single_past_task_says_to_pass_a_list():
+    past = TransferOptimizer({"C": [1, 2]}).to_task()
+    with pytest.raises(TypeError, match=r"got a single one: pass \[task\]\.$"):
+        TransferOptimizer({"C": [1, 2]}, tasks=past)
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+def test_score_that_is_a_text_is_refused(direction):
+    optimizer = TransferOptimizer({"C": [1, 2]}, direction=direction)
+    with pytest.raises(TypeError, match=r"^score must be a number, got 'a'\. NaN means"):
+        optimizer.tell({"C": 1}, "a")
+
+
 def test_example_of_the_documentation_runs():
     page = Path(__file__).parents[2] / "docs" / "parameters.md"
     text = page.read_text(encoding="utf-8")

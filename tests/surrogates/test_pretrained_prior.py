@@ -92,6 +92,18 @@ def test_level_of_prediction_is_that_of_the_scores():
     assert 0.6 < mean.min() < 0.8 < mean.max() < 0.9
 
 
+def test_levels_of_two_past_tasks_do_not_rule_out_another():
+    """Two past tasks agree on a level by chance. A first score far below is no other unit."""
+    prior = Peaks(level=(0.6, np.log(0.1)))
+    past = [past_task(0.5, seed=seed, prior=prior) for seed in range(2)]
+    past = [replace(each, z=0.9 + 0.1 * each.z) for each in past]
+    model = TaskPrior().fit(past)
+    level_std = model.posterior(target(0.5, prior=prior)).level_std
+    assert level_std > 0.15
+    first = replace(target(0.5, prior=prior), theta=np.array([[0.5, 0.5]]), z=np.array([0.5]))
+    assert model.posterior(first).scale > 0.01
+
+
 def test_prediction_without_a_level_has_no_unit_before_the_first_trial():
     model = TaskPrior().fit([])
     assert not model.posterior(target(0.25)).has_unit

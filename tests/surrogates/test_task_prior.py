@@ -317,12 +317,20 @@ def test_equal_scores_fill_the_space_after_as_many_trials_as_past_tasks():
 
 def test_one_past_task_has_less_prior_weight_than_three():
     first = EncodedTask(np.array([[0.5, 0.5]]), np.array([-0.01]), NUMBERS)
-    weights = [
-        TaskPrior().fit([task((0.5, 0.5), seed=i) for i in range(n)]).posterior(first).weight
+    averaged = [
+        TaskPrior(n_initial=1).fit([task((0.5, 0.5), seed=i) for i in range(n)]).posterior(first)
         for n in (1, 3)
     ]
-    odds = [weight / (1 - weight) for weight in weights]
+    odds = [posterior.weight / (1 - posterior.weight) for posterior in averaged]
     assert odds[0] < 0.5 * odds[1]
+
+
+def test_plain_gp_is_no_alternative_before_it_would_be_used_alone():
+    model = TaskPrior().fit([task((0.5, 0.5), seed=i) for i in range(3)])
+    z = np.array([-0.01, -0.3, -0.2, -0.1])
+    theta = np.array([[0.5, 0.5], [0.1, 0.9], [0.8, 0.2], [0.3, 0.3]])
+    posteriors = [model.posterior(EncodedTask(theta[:n], z[:n], NUMBERS)) for n in (1, 3, 4)]
+    assert [hasattr(each, "weight") for each in posteriors] == [False, False, True]
 
 
 def test_search_recovers_from_one_misleading_past_task():
@@ -360,6 +368,23 @@ def test_unknown_column_is_constant_for_the_past():
     seen = replace(target(), theta=along[:1], z=np.array([0.5]))
     mean, std = model.posterior(seen).predict(along)
     assert std[0] < 0.5 * std[-1]
+
+
+def test_low_score_is_the_effect_of_the_unknown_column():
+    """A low score where the past expects a good one makes its value of the column bad for all."""
+    codes = [np.random.default_rng(seed).random((25, 2)) for seed in range(3)]
+    past = [
+        EncodedTask(theta, -((theta[:, 0] - 0.7) ** 2), NUMBERS, unknown=np.array([False, True]))
+        for theta in codes
+    ]
+    first = EncodedTask(np.array([[0.7, 0.1]]), np.array([-0.3]), NUMBERS)
+    posterior = TaskPrior().fit(past).posterior(first)
+    line = np.linspace(0, 1, 21)
+    same, other = (
+        posterior.predict(np.column_stack([line, np.full(21, value)]))[0] for value in (0.1, 0.9)
+    )
+    assert (same < other).all()  # also where the known column is far from the trial
+    assert abs(line[other.argmax()] - 0.7) <= 0.1  # what the past knows is kept
 
 
 def test_first_trials_spread_unknown_columns():

@@ -5,8 +5,12 @@ adds to the prediction from its data (the mean of its process, if there is no pr
 
     mean         g h(theta) + sum_i w_i rho_i(theta)
     covariance   sum_i c w_i (rho_i - rho)(theta) (rho_i - rho)(theta') + a(theta) a(theta') k
+                 + u k_U(theta, theta')
 
-with the standard deviation a of what neither shows.
+with the standard deviation a of what neither shows. k_U depends on the columns that neither knows,
+such as the number of selected columns in front of a known estimator. It makes a score far from the
+prediction the effect of such a parameter, the same for all settings of the others, before it makes
+the prediction wrong.
 """
 
 from __future__ import annotations
@@ -26,8 +30,40 @@ MAX_POINTS = 400  # at which the means of past tasks are kept; in between they a
 PRETRAINED_RESIDUAL = 0.5  # variance of the residual, in variances of the prediction
 PRETRAINED_NOISE = 0.03
 PRETRAINED_LENGTH, PRETRAINED_CATEGORY_LENGTH = 0.3, 1.0
+UNKNOWN_VARIANCE, UNKNOWN_LENGTH = 0.3, 0.5  # of the effect of columns that nothing knows
 
 Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class UnknownEffect:
+    """The effect of columns that neither past tasks nor a prediction know, on all settings alike.
+
+    Parameters
+    ----------
+    unknown : ndarray of bool, shape (d,)
+    categorical : ndarray of bool, shape (d,)
+    kernel : str
+
+    Examples
+    --------
+    >>> effect = UnknownEffect(np.array([False, True]), np.array([False, False]), "matern52")
+    >>> theta = np.array([[0.1, 0.5], [0.9, 0.5]])  # the same in the unknown column
+    >>> effect.covariance(theta, theta).round(2).tolist()
+    [[0.3, 0.3], [0.3, 0.3]]
+    """
+
+    def __init__(self, unknown: np.ndarray, categorical: np.ndarray, kernel: str):
+        self._columns, self._categorical = np.flatnonzero(unknown), categorical[unknown]
+        self._kernel = kernel
+        self.variance = UNKNOWN_VARIANCE if len(self._columns) else 0.0
+
+    def covariance(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | float:
+        """(n, d), (k, d) -> (n, k); 0 if every column is known."""
+        if not len(self._columns):
+            return 0.0
+        A, B = A[:, self._columns], B[:, self._columns]
+        lengths = np.full(len(self._columns), UNKNOWN_LENGTH)
+        return self.variance * kernel_matrix(A, B, lengths, self._categorical, self._kernel)
 
 
 class PastMeans:
@@ -59,11 +95,17 @@ class PastMeans:
         evaluate: Callable[[np.ndarray], np.ndarray],
     ):
         self._categorical, self._kernel, self.lengths = trials.categorical, kernel, lengths
+        self.unknown = unknown
         self._smooth_lengths = np.where(unknown, np.exp(CONSTANT_LOG_LENGTH), lengths)
         order = trials.farthest_point_order(lengths, MAX_POINTS)
         self._points = trials.theta[order < MAX_POINTS]
         K = self._smooth_kernel(self._points) + 1e-4 * np.eye(len(self._points))
         self._weights = np.linalg.solve(K, evaluate(self._points).T)
+
+    def unknown_effect(self, prediction: TargetPrediction | None) -> UnknownEffect:
+        """The effect of the columns that neither these tasks nor the prediction know."""
+        unknown = self.unknown & (True if prediction is None else prediction.unknown)
+        return UnknownEffect(unknown, self._categorical, self._kernel)
 
     def kernel(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         """Kernel with the average lengthscales of the past tasks; (n, d), (k, d) -> (n, k)."""
@@ -110,6 +152,7 @@ class PastPrior:
     ):
         self._means, self._w, self._prediction = means, weights, prediction
         self._residual, self.noise = residual, noise
+        self._effect = means.unknown_effect(prediction)
         self._anchors: tuple[np.ndarray, np.ndarray] | None = None
 
     def moments(
@@ -124,7 +167,8 @@ class PastPrior:
         if self._prediction is not None:
             mean = mean + self._prediction.predict(theta)[0]
         covariance = D.T @ self._anchors[1] + self._residual * self._means.kernel(theta, anchors)
-        return mean, (D * D).sum(axis=0) + self._residual, covariance
+        variance = (D * D).sum(axis=0) + self._residual + self._effect.variance
+        return mean, variance, covariance + self._effect.covariance(theta, anchors)
 
 
 class PretrainedPrior:
@@ -142,6 +186,8 @@ class PretrainedPrior:
     def __init__(self, prediction: TargetPrediction, categorical: np.ndarray, kernel: str):
         self._prediction, self._categorical, self._kernel = prediction, categorical, kernel
         self._lengths = np.where(categorical, PRETRAINED_CATEGORY_LENGTH, PRETRAINED_LENGTH)
+        unknown = prediction.unknown & np.ones_like(categorical)
+        self._effect = UnknownEffect(unknown, categorical, kernel)
 
     def moments(
         self, theta: np.ndarray, anchors: np.ndarray
@@ -150,4 +196,5 @@ class PretrainedPrior:
         other = std if theta is anchors else self._prediction.predict(anchors)[1]
         K = kernel_matrix(theta, anchors, self._lengths, self._categorical, self._kernel)
         scale = PRETRAINED_RESIDUAL * std
-        return mean, scale * std, scale[:, None] * other * K
+        covariance = scale[:, None] * other * K + self._effect.covariance(theta, anchors)
+        return mean, scale * std + self._effect.variance, covariance

@@ -27,6 +27,24 @@ class Level:
     log_scale: float
     log_scale_std: float
 
+    def mixed(self, other: Level, share: float) -> Level:
+        """The mean and standard deviation of a mixture: this level with a share, or the other.
+
+        >>> mixed = Level(0.9, 0.04, -3.0, 0.5).mixed(Level(0.6, 0.2, -2.0, 0.7), 0.4)
+        >>> round(mixed.shift, 2), round(mixed.shift_std, 2)
+        (0.72, 0.22)
+        """
+        shares = np.array([share, 1 - share])
+        moments = []
+        for means, stds in (
+            ([self.shift, other.shift], [self.shift_std, other.shift_std]),
+            ([self.log_scale, other.log_scale], [self.log_scale_std, other.log_scale_std]),
+        ):
+            mean = shares @ np.array(means)
+            variance = shares @ (np.square(stds) + np.square(means - mean))
+            moments += [float(mean), float(np.sqrt(variance))]
+        return Level(*moments)
+
     def recentered(self, seen: np.ndarray) -> Level:
         """This level, or one around the observed scores (n,) if these are implausible under it.
 

@@ -60,6 +60,11 @@ class TargetPrediction:
         return self.gain * mean, self.gain * std
 
     @property
+    def unknown(self) -> np.ndarray | bool:
+        """Columns that predictions do not depend on, (d,); False if there are none."""
+        return False if self._prior.known is None else ~self._prior.known
+
+    @property
     def has_unit(self) -> bool:
         """Whether the unit of the scores is known before the first trial."""
         return self._prior.level(self._description) is not None
