@@ -169,8 +169,9 @@ class TaskPrior(TaskProcesses):
         super()._train(tasks, warm_from)
         prior, descriptions = tasks[0].prior, describe_past(tasks) if self.pretrained else None
         if descriptions is not None and prior is not None:
-            offsets = offset_past(prior, descriptions)
-            self.learned_ |= {"descriptions": descriptions, "offsets": offsets}
+            self.learned_.update(
+                descriptions=descriptions, offsets=offset_past(prior, descriptions)
+            )
         profiles = [task.profile for task in tasks]
         self.encoder_ = self._make_encoder().fit(profiles)
         features = self.encoder_.transform(profiles)
@@ -191,15 +192,12 @@ class TaskPrior(TaskProcesses):
             self.learned_ |= self._compare_tasks().fit_hyperparameters(weighted / units[1])[0]
             return
         prediction = self._fit_gain(prior, descriptions)
-        embedded = prior.embedding(descriptions)
-        self.learned_ |= self._compare_tasks().choose_distance(
-            embedded, weighted / units[1], prediction, descriptions
-        )
+        known = prior.embedding(descriptions), weighted / units[1], prediction, descriptions
+        self.learned_ |= self._compare_tasks().choose_distance(*known)
 
     def extend(self, tasks: Sequence[EncodedTask]) -> Self:
         """Add past tasks. What tasks have in common stays as `fit` learned it."""
-        extend_past(self, tasks)
-        return self
+        return extend_past(self, tasks)
 
     def _fit_gain(self, prior: ScorePrior, descriptions: np.ndarray) -> TargetPrediction | None:
         """Find how much past scores follow their predictions; None without predictions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from sklearn.base import clone
@@ -17,8 +17,10 @@ from sktransfer.utils._threads import single_threaded
 if TYPE_CHECKING:
     from sktransfer.surrogates.task_prior import TaskPrior
 
+TaskPriorT = TypeVar("TaskPriorT", bound="TaskPrior")
 
-def extend_past(model: TaskPrior, tasks: Sequence[EncodedTask]) -> None:
+
+def extend_past(model: TaskPriorT, tasks: Sequence[EncodedTask]) -> TaskPriorT:
     """Add past tasks. What tasks have in common stays as `fit` learned it."""
     ids = np.array([task.id for task in tasks], dtype=str)
     is_usable = np.array([model._is_usable(task) for task in tasks], dtype=bool)
@@ -27,7 +29,7 @@ def extend_past(model: TaskPrior, tasks: Sequence[EncodedTask]) -> None:
     model.n_tasks_ = len(model.task_ids_)
     used = [task for task, is_one in zip(tasks, is_usable, strict=True) if is_one]
     if not used:
-        return
+        return model
     added = clone(model)
     added.learned_ = {}
     added._set_up(PastTrials.from_tasks(used, model._score_transform, model.winsorize))
@@ -36,11 +38,12 @@ def extend_past(model: TaskPrior, tasks: Sequence[EncodedTask]) -> None:
             added._train(used, None)
             model.encoder_, model.learned_ = added.encoder_, added.learned_
             model._set_up(added.past_)
-            return
+            return model
         TaskProcesses._train(added, used, None)
     new = added.learned_ | _describe_data(model, used)
     model.learned_ |= {n: np.concatenate([model.learned_[n], new[n]]) for n in new}
     model._set_up(model.past_.join(added.past_))
+    return model
 
 
 def _describe_data(model: TaskPrior, tasks: Sequence[EncodedTask]) -> dict[str, np.ndarray]:
