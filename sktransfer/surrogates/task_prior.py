@@ -169,18 +169,16 @@ class TaskPrior(TaskProcesses):
         super()._train(tasks, warm_from)
         prior, descriptions = tasks[0].prior, describe_past(tasks) if self.pretrained else None
         if descriptions is not None and prior is not None:
-            self.learned_.update(
-                descriptions=descriptions, offsets=offset_past(prior, descriptions)
-            )
+            self.learned_ |= {"descriptions": descriptions}
+            self.learned_["offsets"] = offset_past(prior, descriptions)
         profiles = [task.profile for task in tasks]
         self.encoder_ = self._make_encoder().fit(profiles)
         features = self.encoder_.transform(profiles)
         known = np.array([profile is not None for profile in profiles])
         rows = np.unique(np.linspace(0, len(self.past_.z) - 1, N_REFERENCE_SETTINGS).astype(int))
-        functions = self._processes.mean(self._comparable_past.theta[rows])
-        weights = fit_feature_weights(features[known], functions[known])
-        plain = squared_distances(features, features, np.ones_like(weights))
-        weighted = squared_distances(features, features, weights)
+        F = self._processes.mean(self._comparable_past.theta[rows])
+        weights = fit_feature_weights(features[known], F[known])
+        plain, weighted = (squared_distances(features, features, w) for w in (weights**0, weights))
         units = [median_distance(plain), median_distance(weighted)]
         self.learned_ |= self._encoder_state() | {
             "features": features,
@@ -191,9 +189,9 @@ class TaskPrior(TaskProcesses):
         if descriptions is None or prior is None:
             self.learned_ |= self._compare_tasks().fit_hyperparameters(weighted / units[1])[0]
             return
-        prediction = self._fit_gain(prior, descriptions)
-        known = prior.embedding(descriptions), weighted / units[1], prediction, descriptions
-        self.learned_ |= self._compare_tasks().choose_distance(*known)
+        distances = prior.embedding(descriptions), weighted / units[1]
+        given = self._fit_gain(prior, descriptions), descriptions
+        self.learned_ |= self._compare_tasks().choose_distance(*distances, *given)
 
     def extend(self, tasks: Sequence[EncodedTask]) -> Self:
         """Add past tasks. What tasks have in common stays as `fit` learned it."""
