@@ -159,6 +159,7 @@ class TaskPrior(TaskProcesses):
 
     @property
     def n_similar_tasks(self) -> int:  # type: ignore[override]
+        """Number of past tasks with the most similar data that `extend` is to add."""
         return self.max_tasks
 
     def _make_encoder(self) -> ManualEncoder:
