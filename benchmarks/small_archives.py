@@ -71,7 +71,7 @@ PAGE = RESULTS / "small_archives.md"
 FIELDS = ("problem", "data", "archive", "n_past", "seed")
 STORE = "small-archives.jsonl"
 COMMAND = (
-    "OMP_NUM_THREADS=1 python -m benchmarks.small_archives --archives 'own archive' "
+    "OMP_NUM_THREADS=1 python -m benchmarks.small_archives --seeds 2 "
     "--report docs/results/small_archives.md"
 )
 
