@@ -314,11 +314,9 @@ def write_page(work: Path, page: Path) -> None:
         "## Clusters",
         "",
         f"A local dask cluster of {N_WORKERS} single-thread workers, evaluations that sleep for "
-        "four seconds, or for 0.1 to 10 seconds (unequal). The machine has two cores and was "
-        "busy with other work. An earlier run with shorter evaluations, of one second, had a "
-        "throughput of 0.98 and used 0.55 of the workers' time. The ray example runs 8 candidates "
-        "on two workers. The aims were a throughput of 3.5, no trial lost, and 0.85 of the "
-        "workers' time used.",
+        "four seconds, or for 0.1 to 10 seconds (unequal). On a machine that was busy with other "
+        "work, evaluations of one second had a throughput of 0.98. The aims were a throughput of "
+        "3.5, no trial lost, and 0.85 of the workers' time used.",
         "",
         *markdown_table(["measured", "value"], engines),
         "",

