@@ -31,7 +31,8 @@ test: $(VENV)/.installed-test  ## run the tests and doctests
 	$(THREADS) $(VENV)/bin/python $(PYTEST)
 
 test-oldest: $(OLDEST)/.installed-test  ## run the fast tests of the package with the oldest supported dependencies
-	$(THREADS) $(OLDEST)/bin/python $(PYTEST) -m 'not slow' --ignore=tests/benchmarks
+	$(THREADS) $(OLDEST)/bin/python $(PYTEST) -m 'not slow' --ignore=tests/benchmarks \
+	    --ignore=tests/test_docs.py --ignore=tests/test_testing.py
 
 coverage: $(VENV)/.installed-dev  ## run the tests and report the coverage of the package
 	$(THREADS) $(VENV)/bin/python $(PYTEST) --cov=sktransfer --cov-branch --cov-report=term-missing:skip-covered
