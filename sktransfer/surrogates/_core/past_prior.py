@@ -36,7 +36,7 @@ Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class UnknownEffect:
-    """The effect of columns that neither past tasks nor a prediction know, on all settings alike.
+    """The effect of columns that neither past tasks nor a prediction know, equal for all settings.
 
     Parameters
     ----------
