@@ -48,6 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "relative regret": {"how": "regret"},
     "good settings count more": {"options": {"top_weight": 0.5}},
     "with a ranking loss": {"options": {"ranking": 1.0}},
+    "both": {"options": {"top_weight": 0.5, "ranking": 1.0}},
     "boosted trees": {"trees": True},
     "psi of 8 numbers": {"options": {"n_embedding": 8}},
     "psi of 32 numbers": {"options": {"n_embedding": 32}},
