@@ -23,6 +23,8 @@ from sktransfer.archive._starter import (
     PROFILES,
     STARTER_FORMAT,
     TRIAL_FIELDS,
+    pack_content,
+    unpack_content,
 )
 from sktransfer.archive._storage import SUFFIX, read_plain, record_files, write_file
 from sktransfer.utils._hashing import hash_bytes
@@ -61,7 +63,8 @@ def pack_starter(tasks: Iterable[Task], folder: Path) -> None:
 
 
 def _write(folder: Path, name: str, content: dict[str, Plain]) -> None:
-    write_file(folder / (name + SUFFIX), dumps_plain({"starter": STARTER_FORMAT, **content}))
+    packed = {"starter": STARTER_FORMAT, "packed": pack_content(content)}
+    write_file(folder / (name + SUFFIX), dumps_plain(packed))
 
 
 def _estimator_content(tasks: list[Task], profiles: dict[str, Plain]) -> dict[str, Plain]:
@@ -115,9 +118,9 @@ def repack_profiles(folder: Path, data: Path) -> None:
 
     Response curves and scales are measured again on the data sets.
     """
-    content: Any = read_plain(folder / (PROFILES + SUFFIX))
+    file: Any = read_plain(folder / (PROFILES + SUFFIX))
     profiles: dict[str, Plain] = {}
-    for name, text in content["profiles"].items():
+    for name, text in unpack_content(file["packed"])["profiles"].items():
         kind, _, data_set = name.partition("/")
         read = load_classification if kind == "classification" else load_regression
         measured = profile(*read(data_set, data, MAX_ROWS))

@@ -1,10 +1,14 @@
 """Train the encoder and the heads that ship with the package.
 
     OMP_NUM_THREADS=1 python -m benchmarks.pretraining.train            # some minutes a task
+    OMP_NUM_THREADS=1 python -m benchmarks.pretraining.train --add MLPClassifier MLPRegressor
 
 The data are those of the store: synthetic tables and perturbed tables of the development families.
 How to train was chosen by `benchmarks.pretraining.choose`, on real data sets of the development
 families. Weights, seeds and counts are written with the arrays.
+
+`--add` trains heads for further estimators on the embeddings of the shipped model. The encoder and
+all other heads stay as they are, and so does all that was measured with them.
 """
 
 from __future__ import annotations
@@ -31,8 +35,19 @@ from benchmarks.pretraining.surfaces import (
     normalize,
     signal_weights,
 )
-from sktransfer.pretrained._assembly import begin_arrays, finish_arrays, measure_inputs
-from sktransfer.pretrained._model import FOLDER, KINDS, PretrainedModel, write_model
+from sktransfer.pretrained._assembly import (
+    begin_arrays,
+    extend_arrays,
+    finish_arrays,
+    measure_inputs,
+)
+from sktransfer.pretrained._model import (
+    FOLDER,
+    KINDS,
+    PretrainedModel,
+    read_model,
+    write_model,
+)
 from sktransfer.pretrained._training import TrainingOptions, TrainingSurface, train_model
 
 PARTS = ("meta", "scale", "curve", "relative")
@@ -45,6 +60,7 @@ MIN_DATA_SETS = 80  # in the store, without which an estimator gets no head
 MIN_SCORES = 10
 MAX_LEVEL = 5.0
 OPTIONS = TrainingOptions()
+ADDED = replace(OPTIONS, n_epochs=200)  # fewer data sets make fewer steps of an epoch
 NOISY_METRICS = 2  # the noise of the folds was stored for the first metric, the second is similar
 
 
@@ -112,9 +128,7 @@ def train(
     surfaces = [surface for surface in surfaces if len(surface.rows) >= MIN_DATA_SETS]
     made = [make_training_surface(surface, how).take(is_used) for surface in surfaces]
     made = [surface for surface in made if len(surface.rows)]
-    counts: dict[str, int] = {}
-    for surface in made:
-        counts[surface.owner] = max(counts.get(surface.owner, 0), len(surface.rows))
+    counts = _count_data_sets(made)
     provenance = {
         "command": command,
         "commit": _current_commit(),
@@ -142,6 +156,58 @@ def train(
     return finish_arrays(arrays, members, numbers[is_used])
 
 
+def add_heads(
+    model: PretrainedModel,
+    data: DataSets,
+    surfaces: Sequence[Surface],
+    is_used: np.ndarray,
+    options: TrainingOptions = OPTIONS,
+    n_jobs: int = 1,
+    command: str = "",
+) -> dict[str, np.ndarray]:
+    """Train heads for the embeddings of a model. Its encoder and its other heads do not change.
+
+    Parameters
+    ----------
+    model : PretrainedModel
+    data : DataSets
+    surfaces : sequence of Surface
+        Those of the new heads.
+    is_used : ndarray of bool, shape (D,)
+    options : TrainingOptions
+    n_jobs : int
+    command : str
+        For the provenance.
+    """
+    numbers = np.stack([model.read_numbers(profile) for profile in data.profiles])
+    made = [make_training_surface(surface).take(is_used) for surface in surfaces]
+    members = Parallel(n_jobs=n_jobs)(
+        delayed(train_model)(
+            model.standardize(numbers),
+            made,
+            replace(options, keeps_encoder=True, seed=seed),
+            start,
+        )
+        for seed, start in enumerate(model.members())
+    )
+    counts = _count_data_sets(made)
+    provenance = {
+        "data_sets_of": model.provenance.get("data_sets_of", {}) | counts,
+        "added": model.provenance.get("added", {})
+        | {owner: {"command": command, "commit": _current_commit()} for owner in counts},
+    }
+    encoders = {surface.owner: surface.encoder for surface in surfaces}
+    return extend_arrays(model, encoders, members, provenance)
+
+
+def _count_data_sets(surfaces: Sequence[TrainingSurface]) -> dict[str, int]:
+    """Estimator -> number of data sets, the larger one if there are two variants."""
+    counts: dict[str, int] = {}
+    for surface in surfaces:
+        counts[surface.owner] = max(counts.get(surface.owner, 0), len(surface.rows))
+    return counts
+
+
 @lru_cache(maxsize=4)
 def split_development(kind: str, folder: Path) -> list[list[str]]:
     """The development families of a kind, split in N_FAMILY_SPLITS groups."""
@@ -158,6 +224,28 @@ def _current_commit() -> str:
     return asked.stdout.strip()
 
 
+def _add_to_files(owners: Sequence[str], folder: Path, n_jobs: int) -> None:
+    """Add heads to the models in a folder."""
+    for kind in KINDS:
+        data = load_data_sets(kind)
+        own = [surface for surface in load_surfaces(kind) if surface.owner in owners]
+        if not own:
+            continue
+        path, is_used = folder / f"{kind}.npz", np.ones(len(data.numbers), dtype=bool)
+        names = " ".join(dict.fromkeys(surface.owner for surface in own))
+        arrays = add_heads(
+            read_model(path),
+            data,
+            own,
+            is_used,
+            ADDED,
+            n_jobs=n_jobs,
+            command=f"python -m benchmarks.pretraining.train --add {names}",
+        )
+        write_model(path, arrays)
+        print(f"{path}: {names}, {path.stat().st_size / 1e6:.2f} MB", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -171,7 +259,13 @@ def main() -> None:
         action="store_true",
         help="train a model without each group of development families, in numbered folders",
     )
+    parser.add_argument(
+        "--add", nargs="+", default=[], metavar="CLASS", help="add heads to the model in --out"
+    )
     options = parser.parse_args()
+    if options.add:
+        _add_to_files(options.add, options.out, options.jobs)
+        return
     for kind in options.kinds:
         groups: list[list[str]] = [[]]
         if options.leave_out:

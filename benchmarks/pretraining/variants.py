@@ -28,16 +28,17 @@ from benchmarks.pretraining.surfaces import (
 from benchmarks.pretraining.train import (
     OPTIONS,
     PARTS,
+    add_heads,
     choose_columns,
     make_training_surface,
     train,
 )
 from sktransfer.optimizer._score_prior import PretrainedScores
 from sktransfer.pretrained import PretrainedModel
-from sktransfer.pretrained._assembly import extend_arrays, measure_inputs
+from sktransfer.pretrained._assembly import measure_inputs
 from sktransfer.pretrained._configurations import Units
 from sktransfer.pretrained._inputs import read_profile
-from sktransfer.pretrained._training import TrainingOptions, TrainingSurface, train_model
+from sktransfer.pretrained._training import TrainingSurface
 from sktransfer.space import is_scaled
 
 ALL = (*PARTS, "sketch")
@@ -47,6 +48,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "relative regret": {"how": "regret"},
     "good settings count more": {"options": {"top_weight": 0.5}},
     "with a ranking loss": {"options": {"ranking": 1.0}},
+    "both": {"options": {"top_weight": 0.5, "ranking": 1.0}},
     "boosted trees": {"trees": True},
     "psi of 8 numbers": {"options": {"n_embedding": 8}},
     "psi of 32 numbers": {"options": {"n_embedding": 32}},
@@ -91,7 +93,8 @@ def train_variant(
         others = [surface for surface in surfaces if surface.owner != unseen]
         model = PretrainedModel(train(data, others, is_used, options, n_members, parts, how))
         own = [surface for surface in surfaces if surface.owner == unseen]
-        return [partial(predict_pool, add_head(model, data, own, is_used, options), (unseen,))]
+        arrays = add_heads(model, data, own, is_used, options)
+        return [partial(predict_pool, PretrainedModel(arrays), (unseen,))]
     groups = [[owner] for owner in owners] if variant.get("apart") else [owners]
     found: list[Predictor] = []
     for group in groups:
@@ -99,25 +102,6 @@ def train_variant(
         model = PretrainedModel(train(data, chosen, is_used, options, n_members, parts, how))
         found.append(partial(predict_pool, model, group))
     return found
-
-
-def add_head(
-    model: PretrainedModel,
-    data: DataSets,
-    surfaces: Sequence[Surface],
-    is_used: np.ndarray,
-    options: TrainingOptions,
-) -> PretrainedModel:
-    """Train a head for the embeddings of a model that never saw its estimator."""
-    numbers = np.stack([model.read_numbers(profile) for profile in data.profiles])
-    features = model.standardize(numbers)
-    made = [make_training_surface(surface).take(is_used) for surface in surfaces]
-    members = [
-        train_model(features, made, replace(options, keeps_encoder=True, seed=seed), start)
-        for seed, start in enumerate(model.members())
-    ]
-    encoders = {surface.owner: surface.encoder for surface in surfaces}
-    return PretrainedModel(extend_arrays(model, encoders, members, {}))
 
 
 def predict_pool(

@@ -6,6 +6,8 @@ columns. The files have checksums and are read as every record is: plain data on
 row of any data and no hash of a row. A profile lists the sizes of its data set instead, ``forms``,
 by which `_row_comparison` recognizes it. ``benchmarks/pack_starter.py`` writes the files.
 
+The content of a file is compressed to a quarter of its size (`pack_content`).
+
 A table of trials takes a third of the size of a record. A column of numbers is one text, such as
 ``"0.5 12 nan -"``: a number with a point or an exponent is a float, any other an integer, and a
 dash means that the trial does not have the parameter. Numbers are rounded. Any other column is a
@@ -15,13 +17,16 @@ dict of its distinct values and a text of their positions, ``{"values": ["rbf", 
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from sktransfer.archive import _storage
+from sktransfer.archive._plain_pickle import MAX_BYTES, dumps_plain, loads_plain
 from sktransfer.archive._record import record_to_task
 from sktransfer.archive._selection import ProfileLike, as_profiles
 from sktransfer.dataset._scales import looks_standardized
@@ -29,8 +34,9 @@ from sktransfer.exceptions import ArchiveWarning, RecordError
 from sktransfer.space._estimator_tree import is_scaled
 from sktransfer.task import TASK_FORMAT, Task
 from sktransfer.utils._user_warnings import warn_user
+from sktransfer.utils._values import Plain
 
-STARTER_FORMAT = 1
+STARTER_FORMAT = 2
 """Raise it when the layout of the files changes. Only files of the same number are read, because
 they are part of the package."""
 
@@ -122,7 +128,24 @@ def _read(path: Path, size: int, time: int) -> Any:
     content = _storage.read_plain(path)
     if type(content) is not dict or content.get("starter") != STARTER_FORMAT:
         raise RecordError(path, "it is not a file of the starter archive of this version")
-    return content
+    try:
+        return unpack_content(content["packed"])
+    except (ValueError, TypeError, LookupError, zlib.error) as error:
+        raise RecordError(path, f"it is damaged ({error!r})") from None
+
+
+def pack_content(content: dict[str, Plain]) -> str:
+    """Compress the content of a file to a text.
+
+    >>> unpack_content(pack_content({"estimators": ["SVC"]}))
+    {'estimators': ['SVC']}
+    """
+    return base64.b64encode(zlib.compress(dumps_plain(content), 9)).decode()
+
+
+def unpack_content(packed: str) -> Any:
+    """Return what `pack_content` compressed, if it is plain data of a bounded size."""
+    return loads_plain(zlib.decompressobj().decompress(base64.b64decode(packed), MAX_BYTES))
 
 
 @lru_cache(maxsize=16)

@@ -1,7 +1,10 @@
 """The starter archive: packing, reading, its use by searches, and invalid files."""
 
+import base64
 import json
+import pickle
 import warnings
+import zlib
 
 import joblib
 import numpy as np
@@ -18,6 +21,8 @@ from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, Trial, profile, suggest
 from sktransfer.archive import RecordError, Starter
 from sktransfer.archive._key import HASHES
+from sktransfer.archive._plain_pickle import MAX_BYTES, dumps_plain
+from sktransfer.archive._starter import STARTER_FORMAT, unpack_content
 from sktransfer.archive._storage import PACKAGED_STARTER
 from sktransfer.dataset._scales import looks_standardized
 from sktransfer.space._estimator_tree import is_scaled
@@ -32,6 +37,10 @@ def data(seed, n=60):
 
 
 N_ROWS = (40, 50, 40)  # of the data sets in the starter archive, which are recognized by sizes
+
+
+def content_of(folder, name):
+    return unpack_content(joblib.load(folder / f"{name}.joblib")["packed"])
 
 
 def prefixed(space, prefix="svc__"):
@@ -123,10 +132,10 @@ def test_starter_keeps_failed_trials_and_all_kinds_of_values(tmp_path):
 
 
 def test_starter_stores_profile_once_without_rows(starter):
-    profiles = joblib.load(starter / "profiles.joblib")["profiles"]
+    profiles = content_of(starter, "profiles")["profiles"]
     assert sorted(profiles) == [f"classification/set-{n}" for n in range(3)]
     assert all("sample" not in json.loads(known) for known in profiles.values())
-    assert "profile" not in str(joblib.load(starter / "SVC.joblib")["tasks"])
+    assert "profile" not in str(content_of(starter, "SVC")["tasks"])
 
 
 def test_pack_starter_replaces_files(starter):
@@ -246,7 +255,7 @@ def test_packaged_starter_recognizes_data_of_scikit_learn(monkeypatch, load, par
 
 
 def test_packaged_starter_contains_no_hashes():
-    content = joblib.load(PACKAGED_STARTER / "profiles.joblib")
+    content = content_of(PACKAGED_STARTER, "profiles")
     for text in content["profiles"].values():
         known = json.loads(text)
         assert not {*HASHES, "enclosing", "sample"} & known.keys()
@@ -340,6 +349,23 @@ def test_invalid_starter_causes_one_warning(starter, name, harm):
 def test_starter_runs_no_code(starter):
     joblib.dump({"starter": 1, "tasks": [print]}, starter / "SVC.joblib")
     with pytest.raises(RecordError, match="pickle operation"):
+        Starter(starter).tasks("SVC")
+
+
+@pytest.mark.parametrize(
+    ("hidden", "message"),
+    [
+        (pickle.dumps({"tasks": [print]}, protocol=4), "pickle operation"),
+        (bytes(2 * MAX_BYTES), "uncompressed joblib file"),
+        (b"", "it is empty"),
+    ],
+    ids=["code", "bomb", "nothing"],
+)
+def test_starter_refuses_packed_content(starter, hidden, message):
+    packed = base64.b64encode(zlib.compress(hidden)).decode()
+    record = dumps_plain({"starter": STARTER_FORMAT, "packed": packed})
+    (starter / "SVC.joblib").write_bytes(record)
+    with pytest.raises(RecordError, match=message):
         Starter(starter).tasks("SVC")
 
 

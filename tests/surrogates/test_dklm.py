@@ -317,7 +317,8 @@ def test_deep_gp_ignores_past_tasks_without_warning():
     assert not surrogates[1].uses_past_tasks and not surrogates[1].is_cacheable
     hints = surrogates[1].hints(target())
     assert hints.n_initial == 4 and hints.first_settings is None
-    assert search(quick("deep-gp", adapt_steps=50), [], 12)[-1] > 0.9
+    bests = [search(quick("deep-gp", adapt_steps=50), [], 12, seed)[-1] for seed in range(3)]
+    assert np.median(bests) > 0.9  # a single search may keep to the wrong end
 
 
 def test_dklm_without_past_is_plain_gp_and_warns():
