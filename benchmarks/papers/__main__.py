@@ -9,6 +9,7 @@ from pathlib import Path
 from benchmarks.data import data_place
 from benchmarks.papers._experiment import Experiment, conduct
 from benchmarks.papers._page import gather
+from benchmarks.papers._times import add_time, cpu_seconds, write_times
 from benchmarks.runner import RESULTS, WORK
 
 EXPERIMENTS = {
@@ -64,6 +65,9 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
         help=f"folder of the results; {RESULTS}/papers, with --quick 'quick' in the work folder",
     )
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument(
+        "--times", type=Path, help="page in which a section gets the CPU time of each experiment"
+    )
     options = parser.parse_args(given)
     if options.seeds is not None and options.seeds < 1:
         parser.error("--seeds must be at least 1")
@@ -92,8 +96,12 @@ def main(given: list[str] | None = None) -> None:
         print(f"== {name}", flush=True)
         seeds = options.seeds or (1 if options.quick else experiment.seeds)
         size = (seeds, options.quick, options.jobs, options.done)
+        begun = cpu_seconds()
         conduct(name, experiment, folder, options.work, options.out, *size)
+        add_time(options.work, options.quick, name, cpu_seconds() - begun)
     print(f"All results: {gather(options.out, list(EXPERIMENTS))}")
+    if options.times is not None:
+        write_times(options.times, options.work, options.quick, list(EXPERIMENTS))
     if skipped:
         raise SystemExit(
             "\n".join(

@@ -20,7 +20,7 @@ from benchmarks.papers import (
     dklm_landmarks,
     yogatama,
 )
-from benchmarks.papers.__main__ import EXPERIMENTS, experiment_of, main
+from benchmarks.papers.__main__ import EXPERIMENTS, arguments, experiment_of, main
 from benchmarks.papers._compare import (
     best_so_far,
     critical_difference,
@@ -33,7 +33,16 @@ from benchmarks.papers._experiment import Experiment, conduct, packed_runs, roun
 from benchmarks.papers._page import gather
 from benchmarks.papers._replay import expected_best, replay_search, with_seed
 from benchmarks.papers._starter_tables import data_name
-from benchmarks.runner import format_page, read_rows, read_runs, run_all, take_over, write_runs
+from benchmarks.papers._times import add_time, write_times
+from benchmarks.runner import (
+    RESULTS,
+    format_page,
+    read_rows,
+    read_runs,
+    run_all,
+    take_over,
+    write_runs,
+)
 from sktransfer import Space, profile
 from sktransfer.encoders import DistributionEncoder
 from sktransfer.surrogates import DistGP
@@ -284,6 +293,24 @@ def test_main_names_missing_data(tmp_path):
     with pytest.raises(SystemExit, match=r"tables/fcnet") as raised:
         main(["dklm-tables", *options])
     assert "deepar" not in str(raised.value)
+
+
+def test_times_of_experiments_add_up_in_a_section(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\nText.\n")
+    for name, seconds in [("a", 60.0), ("b", 30.0), ("a", 90.0)]:
+        add_time(tmp_path, True, name, seconds)
+    add_time(tmp_path, False, "a", 1e5)
+    write_times(page, tmp_path, True, ["b", "a", "absent"])
+    text = page.read_text()
+    assert text.startswith("# Page\n\nText.\n\n## Times\n") and "3 minutes in total" in text
+    assert text.index("| `b` | 30 |") < text.index("| `a` | 150 |") and "absent" not in text
+
+
+def test_quick_results_are_written_to_the_work_folder(tmp_path):
+    out = arguments(["all", "--quick", "--work", str(tmp_path)]).out
+    assert tmp_path in out.parents and tmp_path in packed_runs(out, "copula").parents
+    assert arguments(["all"]).out == RESULTS / "papers"
 
 
 # -- a search on a table ---------------------------------------------------------------------------
