@@ -79,7 +79,8 @@ def test_unknown_column_does_not_change_predictions(model, data):
     theta = np.tile(space.encode(space.sample(1, 0)), (3, 1))
     theta[:, space.names.index("degree")] = [0.1, 0.5, 0.9]
     mean, std = prior.predict(theta, prior.describe(data)[None])
-    assert np.ptp(mean) == np.ptp(std) == 0
+    # Rows of a product of matrices in single precision may differ in the last digit.
+    assert max(np.ptp(mean), np.ptp(std)) < 1e-6
 
 
 def test_transformed_target_has_no_units(data):
