@@ -1,4 +1,4 @@
-"""Thirty searches are killed with SIGKILL. `python -m benchmarks.faults` kills three hundred."""
+"""Fifteen searches are killed with SIGKILL. `python -m benchmarks.faults` kills three hundred."""
 
 import os
 
@@ -13,7 +13,7 @@ def test_killed_searches_are_found_and_resumed(monkeypatch):
     monkeypatch.setenv(
         "PYTHONPATH", os.pathsep.join(["."] + os.environ.get("PYTHONPATH", "").split(os.pathsep))
     )
-    counts, wrong = run(30, seed=0, kinds=WITHOUT_TORCH)
+    counts, wrong = run(15, seed=0, kinds=WITHOUT_TORCH)
     assert wrong == []
-    assert counts["interrupted"] > 10
-    assert counts["found"] >= counts["reported"] > 50
+    assert counts["interrupted"] > 5
+    assert counts["found"] >= counts["reported"] > 25

@@ -11,7 +11,7 @@ from sktransfer import TransferOptimizer
 from sktransfer.encoders import DistributionEncoder, ManualEncoder
 from sktransfer.surrogates import DistGP
 
-SEEDS = range(10)
+SEEDS = range(5)
 
 
 def optimizer_of(problem, encoder, seed):
@@ -39,8 +39,8 @@ def toy(seed):
 @pytest.mark.slow
 def test_dist_gp_solves_toy_of_law_et_al():
     runs = [toy(seed) for seed in SEEDS]
-    assert sum(best >= 0.95 for best, _ in runs) >= 8
-    assert sum(ranked for _, ranked in runs) >= 8
+    assert sum(best >= 0.95 for best, _ in runs) >= 4
+    assert sum(ranked for _, ranked in runs) >= 4
 
 
 def counterexample(seed):
@@ -56,4 +56,4 @@ def counterexample(seed):
 @pytest.mark.slow
 def test_dist_gp_solves_counterexample_of_law_et_al():
     runs = [counterexample(seed) for seed in SEEDS]
-    assert sum(learned > handcrafted for learned, handcrafted in runs) >= 8
+    assert sum(learned > handcrafted for learned, handcrafted in runs) >= 4

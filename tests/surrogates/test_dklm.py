@@ -192,13 +192,11 @@ def test_signal_and_noise_are_fitted_to_target(name):
 
 @pytest.mark.slow
 def test_dklm_beats_fsbo_on_sines():
-    better = 0
-    for seed in range(10):
-        dklm, fsbo = (
-            sines.densities(sines.trained(n, seed), seed, 4).mean() for n in ("dklm", "fsbo")
-        )
-        better += dklm < fsbo
-    assert better >= 7
+    dklm, fsbo = (
+        np.mean([sines.densities(sines.trained(name, seed), seed, 4).mean() for seed in range(5)])
+        for name in ("dklm", "fsbo")
+    )
+    assert dklm < fsbo - 0.1
 
 
 @pytest.mark.slow
