@@ -11,7 +11,7 @@ ARGS    ?=
 # One thread per test worker, because more would compete for the cores.
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1
 PIP     := -m pip install --quiet --disable-pip-version-check
-PYTEST  := -m pytest -n $(WORKERS) $(ARGS)
+PYTEST  := -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 CONFIG  := setup.cfg pyproject.toml
 
 .DEFAULT_GOAL := help
@@ -30,9 +30,10 @@ demo: $(VENV)/.installed  ## run the quick start
 test: $(VENV)/.installed-test  ## run the tests and doctests
 	$(THREADS) $(VENV)/bin/python $(PYTEST)
 
+# The files of an archive do not depend on the versions of other packages.
 test-oldest: $(OLDEST)/.installed-test  ## run the fast tests of the package with the oldest supported dependencies
-	$(THREADS) $(OLDEST)/bin/python $(PYTEST) -m 'not slow' --ignore=tests/benchmarks \
-	    --ignore=tests/test_docs.py --ignore=tests/test_testing.py
+	$(THREADS) $(OLDEST)/bin/python $(PYTEST) -m 'not slow' --ignore=tests/archive \
+	    --ignore=tests/benchmarks --ignore=tests/test_docs.py --ignore=tests/test_testing.py
 
 coverage: $(VENV)/.installed-dev  ## run the tests and report the coverage of the package
 	$(THREADS) $(VENV)/bin/python $(PYTEST) --cov=sktransfer --cov-branch --cov-report=term-missing:skip-covered

@@ -129,6 +129,7 @@ def column(browser, number):
     return browser.execute_script(script, number)
 
 
+@pytest.mark.slow
 def test_large_page_opens_fast_and_without_network(opened):
     times = [opened.execute_script(OPEN_SECONDS)]
     for _ in range(2):  # a machine may be busy for a moment

@@ -55,6 +55,7 @@ def first_trial(archive, estimator, space):
     return optimizer.ask()[0]
 
 
+@pytest.mark.slow
 def test_training_moves_the_first_trial_to_what_worked(tmp_path):
     archive = Archive(tmp_path, starter=False)
     fill(archive, SVC(), SPACE, lambda p: -((np.log10(p["C"]) + 2) ** 2))  # unusually small
@@ -64,6 +65,7 @@ def test_training_moves_the_first_trial_to_what_worked(tmp_path):
     assert first_trial(archive, SVC(), SPACE)["C"] < before
 
 
+@pytest.mark.slow
 def test_estimator_without_head_gets_one(tmp_path):
     archive = Archive(tmp_path, starter=False)
     space = {"level": uniform(0, 1), "mode": ["a", "b"]}
@@ -88,6 +90,7 @@ def test_parameters_of_new_head_have_observed_ranges():
     assert not found["b"].log and found["c"].values == ("x", "y")
 
 
+@pytest.mark.slow
 def test_search_uses_the_model_of_its_archive(tmp_path):
     archive = Archive(tmp_path, starter=False)
     fill(archive, SVC(), SPACE, lambda p: -((np.log10(p["C"]) + 2) ** 2))

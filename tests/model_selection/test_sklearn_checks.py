@@ -41,7 +41,7 @@ def test_all_instances_of_grid_search_are_checked():
     assert kinds & {Ridge, LogisticRegression}
 
 
-@pytest.mark.parametrize("surrogate", ["gp", "warm-start", "random"])
+@pytest.mark.parametrize("surrogate", ["gp", "random"])
 def test_estimator_checks_pass_for_sequential_search(surrogate):
     from sklearn.utils.estimator_checks import check_estimator
 

@@ -51,6 +51,7 @@ print(search.best_score_, search.cv_results_["mean_test_score"].min())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ['"auto"', "__import__('sktransfer').surrogates.DistGP()"])
 def test_workers_do_not_import_torch(surrogate):
     code = "import sktransfer.surrogates\n" + IN_WORKERS % surrogate

@@ -455,6 +455,7 @@ def test_proposals_are_the_same_if_numpy_raises_floating_point_errors(surrogate)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e5, 1e-5])
 @pytest.mark.parametrize(
     "surrogate", ["auto", "dist-gp", "dist-blr", "ablr", "common-surface", "rgpe", "tst"]
@@ -493,6 +494,7 @@ def test_target_scores_may_have_another_scale_than_past_scores(surrogate, unit):
     assert np.nanmedian(errors) < 10  # in standard deviations
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["gp", "auto", "dist-gp", "ablr"])
 def test_batch_in_one_dimension_has_no_near_duplicates(surrogate):
     space = {"a": uniform(0, 1)}

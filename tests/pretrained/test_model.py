@@ -29,6 +29,7 @@ def model(arrays):
     return PretrainedModel(arrays)
 
 
+@pytest.mark.slow
 def test_head_learns_where_scores_are_best(model):
     codes = np.zeros((1, 41, ENCODER.width + 1))
     codes[0, :, 0] = np.linspace(-1, 1, 41)

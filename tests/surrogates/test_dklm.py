@@ -250,6 +250,7 @@ def test_fsbo_depends_on_direction_of_scores():
         torch.testing.assert_close(weight, wrong.trained_[name], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["dklm", "fsbo"])
 def test_prior_mean_predicts_scores(name):
     """Far from the trials, all bad, the paper's kernel predicts its mean of zero."""
@@ -298,6 +299,7 @@ def test_portfolio_ends_after_n_initial_trials():
     assert len(quick(prior=False).fit(past_tasks()).hints(target(4)).first_settings)
 
 
+@pytest.mark.slow
 def test_dklm_guard_excludes_misleading_past():
     tasks = past_tasks(shuffled=True)
     guarded = make_surrogate("fsbo").fit(tasks)
@@ -306,6 +308,7 @@ def test_dklm_guard_excludes_misleading_past():
     assert helpful.posterior(target(25)).weight > 0.5
 
 
+@pytest.mark.slow
 def test_deep_gp_ignores_past_tasks_without_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")

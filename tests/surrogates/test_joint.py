@@ -348,6 +348,7 @@ def test_misleading_past_is_overcome(name, how):
     assert misled[-1] > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_predictions_depend_on_direction_of_scores(name):
     theta = np.random.default_rng(1).random((200, 2))
@@ -360,6 +361,7 @@ def test_predictions_depend_on_direction_of_scores(name):
     assert np.abs(right - wrong).max() > 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_similarity_is_larger_for_similar_data(name):
     surrogate = quick(name, 150).fit(past_tasks())

@@ -19,6 +19,7 @@ names = pytest.mark.parametrize("name", ["dngo", "bohamiann"])
 models = pytest.mark.parametrize("surrogate", SMALL, ids=["dngo", "bohamiann"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "surrogate",
     [DNGO(), Bohamiann(layers=(30, 30), n_chains=6, n_samples=2, burn_in=80)],

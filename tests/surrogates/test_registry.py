@@ -88,6 +88,7 @@ def test_surrogate_warns_only_without_past(name):
         assert warned == bool(transfers and not tasks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_search_with_past_raises_no_warning(name, tmp_path):
     """Past tasks cause no warning, and no surrogate fails."""

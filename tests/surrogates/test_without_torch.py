@@ -29,6 +29,7 @@ assert "torch" not in sys.modules
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("surrogate", "n_past"),
     [("auto", 3), ("gp", 0), ("rgpe", 3), ("tst", 3), ("warm-start", 3), ("box", 3), ("random", 0)],

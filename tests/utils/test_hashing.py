@@ -108,6 +108,7 @@ print(digest([Mine(), score, {"x", "y", 3}, frozenset("abc"), np.arange(3)], cod
 """
 
 
+@pytest.mark.slow
 def test_digest_is_the_same_in_every_process():
     found = {
         subprocess.run(
@@ -145,6 +146,7 @@ def test_digest_follows_long_chains_of_calls():
     assert None not in (digest(one, code=True), digest(other, code=True))
 
 
+@pytest.mark.slow
 def test_digest_of_libraries_outside_site_packages(monkeypatch):
     monkeypatch.setattr("sktransfer.utils._hashing._LIBRARY_FOLDERS", set())
     monkeypatch.setattr("sktransfer.utils._hashing._STANDARD_LIBRARY", ("/nowhere",))
