@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Sequence
 
-from sktransfer.archive import Selection
 from sktransfer.model_selection._results import Candidate
 from sktransfer.task import short_task_name
 from sktransfer.utils._progress_line import Line, format_seconds, make_line
@@ -33,15 +32,10 @@ class Progress:
         self._start, self._n_done = time.monotonic(), 0
         self._origins: list[str] = []
         self._best, self._best_at = -math.inf, ""
-        self._tasks = ""
 
-    def begin_batch(self, origins: Sequence[str], selection: Selection) -> None:
-        """Announce the candidates that are evaluated next, and the past tasks behind them."""
+    def begin_batch(self, origins: Sequence[str]) -> None:
+        """Announce where the candidates that are evaluated next come from."""
         self._origins = list(origins)
-        n_used, n_excluded = len(selection.used), len(selection.excluded)
-        if n_used or n_excluded:
-            plural = "s" if n_used != 1 else ""
-            self._tasks = f", {n_used} past task{plural} used, {n_excluded} excluded"
 
     def add(self, candidate: Candidate) -> None:
         """Report an evaluated candidate of the batch; they come in their order."""
@@ -62,8 +56,7 @@ class Progress:
         if candidate.n_folds < n_folds:
             shown += f" (stopped after {candidate.n_folds} of {n_folds} folds)"
         best = f", best {self._best:.4g} ({self._best_at})" if self._best_at else ""
-        rate = f"{format_seconds(left)} left, {seconds:.2g} s each"
-        return f"score {shown}{best}, {rate}{self._tasks}"
+        return f"score {shown}{best}, {format_seconds(left)} left, {seconds:.2g} s each"
 
     def close(self) -> None:
         """Leave the last line as it is."""

@@ -292,7 +292,7 @@ def format_transfer_summary(optimizer: TransferOptimizer, selection: Selection) 
         lines.append('archive=Archive(..., overlap="allow") uses searches that share rows as well.')
     n_unknown = sum(selection.overlap.get(task.id) == "unknown" for task in optimizer.tasks)
     if n_unknown:
-        lines.append(f"{n_unknown} past searches cannot be checked for shared rows.")
+        lines.append(f"{_count_searches(n_unknown)} cannot be checked for shared rows.")
     return "\n".join(lines)
 
 
@@ -308,14 +308,18 @@ def _format_used_tasks(optimizer: TransferOptimizer, has_excluded: bool) -> str:
     if not tasks:
         return f"No past search of this estimator and these parameters. {start}"
     if similarity is None:
-        return f"Learning from {len(tasks)} past searches."
+        return f"Learning from {_count_searches(len(tasks))}."
     used = [i for i in np.argsort(-similarity, kind="stable") if similarity[i] > 0]
     if not used:
         text = (optimizer.similarity_basis() or [""])[0]
         is_excluded = text.startswith("excluded: ")
         reason = text.removeprefix("excluded: ") if is_excluded else "nothing is similar"
-        return f"None of {len(tasks)} past searches is used ({reason}). {start}"
+        return f"None of {_count_searches(len(tasks))} is used ({reason}). {start}"
     besides = " and the pretrained model" if optimizer.is_pretrained else ""
     most = tasks[used[0]].label
-    count = f"{len(used)} of {len(tasks)}" if len(used) < len(tasks) else f"{len(tasks)}"
-    return f"Learning from {count} past searches{besides}, most from {most}."
+    share = f"{len(used)} of " if len(used) < len(tasks) else ""
+    return f"Learning from {share}{_count_searches(len(tasks))}{besides}, most from {most}."
+
+
+def _count_searches(n: int) -> str:
+    return "1 past search" if n == 1 else f"{n} past searches"

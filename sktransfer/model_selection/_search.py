@@ -492,7 +492,7 @@ class TransferSearchCV(BaseSearchCV):
 
         def evaluate(proposals: list[Proposal], **keywords: Any) -> None:
             columns = proposal_columns(proposals)
-            progress.begin_batch(columns["origin"], proposer.selection)
+            progress.begin_batch(columns["origin"])
             with without_batch_messages(self, proposer.is_one_batch):
                 params = [proposal.params for proposal in proposals]
                 evaluate_candidates(params, cv=cv, more_results=columns, **keywords)

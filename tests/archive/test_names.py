@@ -27,7 +27,7 @@ def test_name_of_a_search_is_shown_by_the_next_one(tmp_path, capsys):
     [source] = second.source_tasks_
     assert source["name"] == "churn 2026-11" and source["n_used"] >= 1
     assert second.cv_results_["origin"][0] == f"task {label}"
-    assert f"Learning from 1 past searches, most from {label}." in capsys.readouterr().out
+    assert f"Learning from 1 past search, most from {label}." in capsys.readouterr().out
     assert "Most similar: churn 2026-11 (similarity" in second.explain()
     suggestion = second.suggest(WINE[0][::2] * 2 + 1, WINE[1][::2])[0]
     assert "churn 2026-11" in suggestion.names

@@ -9,7 +9,6 @@ from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferSearchCV
-from sktransfer.archive import Selection
 from sktransfer.model_selection._progress import Progress
 from sktransfer.model_selection._results import Candidate
 from sktransfer.surrogates import DKLM
@@ -18,7 +17,6 @@ from sktransfer.utils import _progress_line
 
 X, y = load_iris(return_X_y=True)
 SPACE = {"C": loguniform(1e-2, 1e2)}
-NOTHING = Selection((), ())
 
 
 @pytest.fixture
@@ -72,18 +70,19 @@ def test_grid_keeps_the_message_of_scikit_learn(capsys, every_line):
     assert [line.split()[0] for line in lines[1:]] == ["[1/3]", "[2/3]", "[3/3]"]
 
 
-def test_past_tasks_are_counted(tmp_path, capsys, every_line):
+def test_past_tasks_are_counted_once_before_the_first_candidate(tmp_path, capsys, every_line):
     archive = Archive(tmp_path)
     trials = [({"C": 10.0**k}, -abs(k - 1.0)) for k in range(-2, 3)]
     archive.append(Task.from_trials(SPACE, trials, estimator=SVC(), id="past"))
     fit(1, archive=archive)
-    printed = capsys.readouterr().out
-    assert "1 past task used, 0 excluded" in printed
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first.startswith("Learning from 1 past search and the pretrained model")
+    assert not any("past search" in line for line in lines if line.startswith("["))
 
 
 def test_failed_candidates_are_named(capsys, every_line):
     progress = Progress(1, 3)
-    progress.begin_batch(["model", "task abc-0123456789", "random"], NOTHING)
+    progress.begin_batch(["model", "task abc-0123456789", "random"])
     for score in (float("nan"), 0.5, 0.4):
         progress.add(candidate(score))
     progress.close()

@@ -222,7 +222,7 @@ def test_unknown_similarity_gives_a_warning(archive, monkeypatch):
 def test_transfer_summary_is_printed_if_verbose(archive, capsys, verbose):
     make(archive=archive, n_iter=1, verbose=verbose).next_batch()
     [past] = archive
-    expected = f"Learning from 1 past searches and the pretrained model, most from {past.id}.\n"
+    expected = f"Learning from 1 past search and the pretrained model, most from {past.id}.\n"
     assert capsys.readouterr().out == (expected if verbose else "")
 
 

@@ -111,7 +111,7 @@ def test_verbose_counts_unknown_overlap(tmp_path, capsys):
     Archive(tmp_path / "own").import_(tmp_path / "a.zip")
     search = fit(tmp_path / "own", slice(100), verbose=1)
     assert overlaps(search) == ["unknown"]
-    assert "1 past searches cannot be checked for shared rows." in capsys.readouterr().out
+    assert "1 past search cannot be checked for shared rows." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("surrogate", ["auto", "task-prior"])

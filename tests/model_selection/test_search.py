@@ -1096,7 +1096,7 @@ def test_verbose_prints_which_past_searches_are_used(tmp_path, capsys):
         return capsys.readouterr().out
 
     assert "No past search of this estimator and these parameters" in printed(archive=tmp_path)
-    used = "Learning from 1 past searches and the pretrained model, most from"
+    used = "Learning from 1 past search and the pretrained model, most from"
     assert used in printed(archive=tmp_path)
     assert "past search" not in printed(archive=tmp_path, surrogate="gp")
 
