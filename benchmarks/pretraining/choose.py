@@ -24,6 +24,7 @@ from scipy.special import gammaln
 
 from benchmarks import pools
 from benchmarks.data import data_folder
+from benchmarks.pretraining.scaling import BASE, draw_scaling
 from benchmarks.pretraining.train import N_MEMBERS, split_development
 from benchmarks.pretraining.variants import VARIANTS, train_variant
 from benchmarks.runner import (
@@ -43,15 +44,14 @@ INTRODUCTION = (
     "over cells). *Mean - std* takes the favorite of the lower confidence bound, as the default "
     "does, and *difference* is how much it differs from that of *chosen*, with a 95 % interval "
     "over families. The unexplained share is 1 minus the squared correlation of predicted and "
-    "measured regrets. Ensembles have two members. *Chosen* was trained on all data sets, 1200 for "
-    "classification and 800 for regression. The other numbers of data sets are for each of the "
-    "two."
+    "measured regrets. *Chosen* was trained on all data sets, 1200 for classification and 800 for "
+    "regression. Other numbers of data sets are for each of the two."
 )
+SCALING = "The same against the number of data sets, means with 95 % over the cells:"
 SPLITS = {
     "development": "Models were trained without the family that they are asked about.",
     "report": "No family of these had a part in the training.",
 }
-BASE = "chosen"
 KAPPAS = (0.0, 0.5, 1.0)
 MIN_RANGE = 0.005  # of a pool, from best to median, below which there is nothing to gain
 AT = (1, 2, 4, 6, 10, 12)
@@ -225,8 +225,13 @@ def main() -> None:
             "Made by `OMP_NUM_THREADS=1 python -m benchmarks.pretraining.choose --split "
             f"{options.split} --members {options.members} --report {options.report}`."
         )
-        text = f"{command} {INTRODUCTION} {SPLITS[options.split]}"
-        lines = ["# Choices in pretraining", "", text, *summarize(rows, folder), *own]
+        members = f"Models have {options.members} member{'s' * (options.members > 1)}."
+        text = f"{command} {INTRODUCTION} {members} {SPLITS[options.split]}"
+        lines = ["# Choices in pretraining", "", text, *summarize(rows, folder)]
+        picture = options.report.with_suffix(".png")
+        if draw_scaling(rows, picture):
+            lines += ["", "## Number of data sets", "", SCALING, "", f"![Scaling]({picture.name})"]
+        lines += own
         options.report.write_text(format_page(lines))
 
 
