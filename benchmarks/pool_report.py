@@ -8,6 +8,7 @@ is, and "within the noise" if it is missed by less than its interval.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from benchmarks.pretraining.choose import Cell, random_search
 from benchmarks.runner import markdown_table
 
 AT = (1, 2, 3, 5, 10, 20, 30)
+LEVEL_AT, MAX_LEVEL = (1, 2, 3, 5, 10), 100  # trials whose equal among random ones is looked for
 RANDOM = "random search"
 Values = dict[tuple[str, str], float]
 """(estimator, data set) -> regret."""
@@ -70,6 +72,25 @@ class Regrets:
         if estimator is None:
             return float(np.mean([self.mean(method, k, each) for each in self.estimators]))
         return float(np.mean([v for (e, _), v in values.items() if e == estimator]))
+
+    def random_level(self, method: str, k: int) -> int | None:
+        """Number of random trials whose mean regret is nearest to that of a method after k trials.
+
+        None if the method is better than MAX_LEVEL of them.
+        """
+        found = abs(self._random_means - self.mean(method, k))
+        best = int(found.argmin()) + 1
+        return None if best == MAX_LEVEL else best
+
+    @cached_property
+    def _random_means(self) -> np.ndarray:
+        """Mean regrets after 1 to MAX_LEVEL random trials, as `mean`; (MAX_LEVEL,)."""
+        by: dict[str, list[np.ndarray]] = {}
+        for key in self.keys:
+            n = min(MAX_LEVEL, len(self._cells[key].seen))
+            values = random_search(self._cells[key], range(1, n + 1))
+            by.setdefault(key[0], []).append(np.pad(values, (0, MAX_LEVEL - n), mode="edge"))
+        return np.mean([np.mean(each, axis=0) for each in by.values()], axis=0)
 
     def compare(
         self, ours: tuple[str, int], theirs: tuple[str, int], estimator: str | None = None
@@ -130,6 +151,9 @@ def write_kind(kind: str, regrets: Regrets) -> list[str]:
             values = [f"{regrets.mean(method, k, estimator):.3f}" for k in AT]
             body.append([name, method, *values])
     lines += markdown_table(["estimator", "search", *map(str, AT)], body)
+    if levels := _random_levels(regrets):
+        lines += ["", "Random trials with the same mean regret, after some trials:", ""]
+        lines += markdown_table(["search", *map(str, LEVEL_AT)], levels)
     lines += ["", "Statements:", ""]
     rows = []
     for text, ours, theirs in make_claims(kind, regrets.methods):
@@ -156,3 +180,13 @@ def write_kind(kind: str, regrets: Regrets) -> list[str]:
         )
     lines += markdown_table(["estimator", "ours", "theirs", "difference", ""], rows)
     return lines
+
+
+def _random_levels(regrets: Regrets) -> list[list[str]]:
+    """Rows of the table of random trials that are as good as the searches users have."""
+    rows = []
+    for method in ("shipped", "30 past"):
+        if method in regrets.methods:
+            levels = [regrets.random_level(method, k) for k in LEVEL_AT]
+            rows.append([method, *(f"over {MAX_LEVEL}" if n is None else str(n) for n in levels)])
+    return rows
