@@ -191,7 +191,7 @@ def _difference(row: Mapping[str, Any], base: Mapping[str, Any], family: Mapping
         if key in known:
             by_family.setdefault(family[key[1]], []).append(cell["first"][-1] - known[key])
     means = [float(np.mean(each)) for each in by_family.values()]
-    return "+"[: np.mean(means) >= 0] + _interval(means)
+    return ("+" if np.mean(means) >= 0 else "") + _interval(means)
 
 
 def _interval(values: Sequence[float]) -> str:
