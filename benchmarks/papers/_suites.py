@@ -96,6 +96,15 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
     return [*lines, *deterministic(rows), *seconds(rows)]
 
 
+def seeds_in_words(rows: Rows) -> str:
+    """Return the number of seeds that all methods have."""
+    by_method: dict[str, set[int]] = {}
+    for row in rows:
+        by_method.setdefault(row["method"], set()).add(row["seed"])
+    n = len(set.intersection(*by_method.values()))
+    return f"{n} seed{'s' * (n > 1)}"
+
+
 def differences(found: Comparison, lead: str, at: Sequence[int]) -> list[str]:
     """Return a table of the regret and the rank of `lead` minus those of the other methods."""
     body = []
