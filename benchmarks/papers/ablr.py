@@ -42,6 +42,8 @@ COMPARED = {
     "GP, contexts": ["gp", "random"],
     "GP, contexts, L1": ["ABLR", "GP, contexts", "gp"],
     "ablr": ["dist-gp, 10 trials", "gp", "random"],
+    "ablr, zero head": ["dist-gp, 10 trials", "gp", "random"],
+    "ablr, zero head, learned contexts": ["ablr, zero head", "ablr, zero head, meta-features"],
 }
 RETRAIN = 30  # steps of the network with the target as one more task, after each trial
 
@@ -147,14 +149,10 @@ def claims_tables(rows: Rows) -> list[str]:
         chosen = [row for row in rows if row["method"] in [lead, *others]]
         if {row["method"] for row in chosen} == {lead, *others}:
             found = _suites.Comparison(chosen)
-            seeds = len(set.intersection(*(_seeds(chosen, name) for name in found.regret)))
-            lines += [f"### {lead}: {len(found.tasks)} tasks, {seeds} seed{'s' * (seeds > 1)}", ""]
+            size = f"{len(found.tasks)} tasks, {_suites.seeds_in_words(chosen)}"
+            lines += [f"### {lead}: {size}", ""]
             lines += _suites.differences(found, lead, AT)
     return lines
-
-
-def _seeds(rows: Rows, method: str) -> set[int]:
-    return {row["seed"] for row in rows if row["method"] == method}
 
 
 def tables(rows: Rows) -> list[str]:
