@@ -147,7 +147,8 @@ EXPERIMENT = Experiment(
         "`warm-start` is another method, the best settings of three past tasks as first trials, "
         "and without meta-features these are the first three. The standardized forms do not raise "
         "low scores either. Random search is its exact expectation. The tables include the "
-        "published figures. The figure starts at trial 5, and its bands, of `CGP` and `gp`, are "
+        "published figures. A figure without an interval is of one seed. The figure starts at "
+        "trial 5, and its bands, of `CGP` and `gp`, are "
         "one standard error over the tasks."
     ),
     seeds=30,
