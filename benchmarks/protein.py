@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
+from benchmarks.papers._distbo import N_RANDOM, PAPER, surrogate_of
 from benchmarks.papers._replay import with_seed
 from benchmarks.runner import append_runs, read_runs
 from sktransfer import Task, TransferOptimizer, profile
@@ -56,7 +57,7 @@ LEARNED = {
     "dist-blr": DistBLR(DistributionEncoder()),
     PAIRS: DistGP(PairEncoder()),
 }
-"""Methods that learn from the rows; other names are those of the registry."""
+"""Methods that learn from the rows; other names are those of the paper or of the registry."""
 METHODS = ["dist-gp", "manual-gp", "multi-gp", "warm-start", "gp", "random", "dist-blr", PAIRS]
 N_SOURCE, N_TRIALS = 20, 10
 RUNS = "protein-runs.jsonl"
@@ -119,12 +120,14 @@ class Evaluate:
 # -- searches ----------------------------------------------------------------------------------
 
 
-def search(optimizer: TransferOptimizer, evaluate: Evaluate, n_trials: int) -> dict:
-    """Return configurations, their accuracies and the seconds of each ask."""
+def search(
+    optimizer: TransferOptimizer, evaluate: Evaluate, n_trials: int, first: Sequence[dict] = ()
+) -> dict:
+    """Return configurations, their accuracies and the seconds of each ask; `first` are given."""
     found: dict[str, list] = {"params": [], "scores": [], "ask_seconds": []}
-    for _ in range(n_trials):
+    for number in range(n_trials):
         begun = time.perf_counter()
-        [params] = optimizer.ask()
+        [params] = list(first[number : number + 1]) or optimizer.ask()
         found["ask_seconds"].append(round(time.perf_counter() - begun, 4))
         found["params"].append(params)
         found["scores"].append(evaluate(params))
@@ -169,6 +172,10 @@ def run_target(
     own_seed = len(PROTEINS) * seed + PROTEINS.index(protein)
     for method in methods:
         surrogate = clone(LEARNED[method]) if method in LEARNED else method
+        n_random = 0
+        if method in PAPER:
+            surrogate = surrogate_of(method, DistributionEncoder(), scores="standardize")
+            n_random = N_RANDOM.get(method, 0)
         optimizer = TransferOptimizer(
             space,
             tasks,
@@ -176,7 +183,8 @@ def run_target(
             surrogate=with_seed(surrogate, seed),
             random_state=own_seed,
         )
-        found = search(optimizer, evaluate, N_TRIALS)
+        random = optimizer.space.sample(n_random, np.random.default_rng([own_seed, 1]))
+        found = search(optimizer, evaluate, N_TRIALS, random)
         rows.append(
             {"method": method, "estimator": estimator, "protein": protein, "seed": seed, **found}
         )

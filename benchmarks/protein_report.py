@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import rankdata
 
-REFERENCES = ["dist-gp", "dist-gp, pairs"]  # with the paper's encoder and with the package's
+REFERENCES = ["distGP", "dist-gp", "dist-gp, pairs"]
+"""The paper's form, the same with additions, and that with the package's encoder."""
 AT = [1, 2, 3, 5, 10]  # reported numbers of trials
 COMPARED = [1, 3, 5]  # numbers of trials for the comparison with the references
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers._compare import best_so_far, ranks, trials_table, without_levels
+from benchmarks.papers._compare import best_so_far, ranks, trials_table
 from benchmarks.papers._distbo_tasks import Problem
 from benchmarks.papers._experiment import Rows, interval, markdown
-from benchmarks.papers._figures import curves, legend_beside, panels
+from benchmarks.papers._figures import curves, legend_beside, panels, regret_curves
 from benchmarks.papers._replay import with_seed
 from sktransfer import TransferOptimizer
 from sktransfer.encoders import ManualEncoder, TaskIndex
@@ -26,8 +26,10 @@ NAMES = (
     "`distGP`, `manualGP`, `multiGP`, `initGP`, `noneGP` and the same with `BLR` are the methods "
     "of the paper, without additions: no model averaging, and low scores are not raised. In lower "
     "case they are the package's versions, which have both: `dist-gp`, `dist-blr`, `manual-gp`, "
-    "`multi-gp`, `warm-start` (initGP), `gp` (noneGP). `random` is RS. Bands in the figure are "
-    "one standard error of the mean over the runs."
+    "`multi-gp`, `warm-start` (initGP), `gp` (noneGP). `random` is RS. The left panel of the "
+    "figure shows how far a method is below the optimum, or below the best score of any method in "
+    "the same run if the optimum is not known. Bands are one standard error of the mean over the "
+    "runs."
 )
 AT = [1, 2, 3, 5, 10, 20, 50]
 N_RANDOM = {"multi-gp": 1, "multiGP": 1, "multiBLR": 1, "gp": 4, "noneGP": 4, "noneBLR": 4}
@@ -156,8 +158,8 @@ def figure(
 ) -> None:
     """Draw Figures 1 and 3 and the ranks: best so far, mean rank, similarity of distGP.
 
-    It shows the paper's methods if they were run. With the `optimum` the first panel is the regret
-    on a logarithmic scale, where curves near the optimum do not lie on each other.
+    It shows the paper's methods if they were run. The first panel is the distance from the
+    `optimum` on a logarithmic scale, or from the best score of any method in the same run.
     """
     lead = "distGP" if any(row["method"] == "distGP" for row in rows) else "dist-gp"
     shown = [*PAPER, "distBLR", "random"] if lead == "distGP" else METHODS
@@ -165,9 +167,7 @@ def figure(
     best, seen = best_so_far(rows, cell), similarities(rows, lead)
     with panels(file, 3 if seen else 2) as axes:
         if optimum is None:
-            curves(axes[0], without_levels(best), ylabel=f"best {what} so far")
-            # The first trials of plain methods can be so low that they hide the differences.
-            axes[0].set_ylim(bottom=min(np.percentile(v.mean(axis=0), 10) for v in best.values()))
+            regret_curves(axes[0], best, ylabel=f"below the best {what} of a run")
         else:
             regret = {name: np.maximum(optimum - v, 1e-6) for name, v in best.items()}
             curves(axes[0], regret, ylabel=f"regret of the best {what}", yscale="log")

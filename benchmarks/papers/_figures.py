@@ -49,6 +49,31 @@ def curves(axis: Any, values: Mapping[str, np.ndarray], **labels: str) -> None:
     axis.xaxis.get_major_locator().set_params(integer=True)
 
 
+def regret_curves(axis: Any, best: Mapping[str, np.ndarray], ylabel: str) -> None:
+    """Plot how far each method is below the best last score in a cell, on a logarithmic scale.
+
+    Curves near the best score would lie on each other otherwise.
+    """
+    top = np.max([values[:, -1] for values in best.values()], axis=0)[:, None]
+    regret = {name: top - values for name, values in best.items()}
+    curves(axis, regret, ylabel=ylabel)
+    log_scale(axis, regret)
+
+
+def log_scale(axis: Any, values: Mapping[str, np.ndarray]) -> None:
+    """Make the axis logarithmic; bands that reach 0 are cut off."""
+    from matplotlib.ticker import LogLocator
+
+    means = [cells.mean(axis=0) for cells in values.values()]
+    lowest = min(mean[mean > 0].min(initial=1.0) for mean in means)
+    axis.set(yscale="log", ylim=(lowest / 2, None))
+    low, high = axis.get_ylim()
+    axis.yaxis.set_major_formatter("{x:g}")
+    if high < 100 * low:  # a single power of ten would be the only label
+        axis.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.yaxis.set_minor_formatter("{x:g}")
+
+
 def legend_beside(axis: Any, entries: tuple[list, list] | None = None) -> None:
     """Place the legend to the right of the panel; `entries` are those of another panel."""
     place = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}

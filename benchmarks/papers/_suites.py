@@ -16,8 +16,8 @@ from benchmarks.papers._compare import (
     ranks,
     trials_table,
 )
-from benchmarks.papers._experiment import Rows, markdown
-from benchmarks.papers._figures import curves, legend_beside, panels, rank_diagram
+from benchmarks.papers._experiment import Rows, interval, markdown
+from benchmarks.papers._figures import curves, legend_beside, log_scale, panels, rank_diagram
 from benchmarks.papers._replay import suite
 
 CELL = ("suite", "task", "seed")
@@ -96,6 +96,26 @@ def tables(rows: Rows, at: Sequence[int]) -> list[str]:
     return [*lines, *deterministic(rows), *seconds(rows)]
 
 
+def seeds_in_words(rows: Rows) -> str:
+    """Return the number of seeds that all methods have."""
+    by_method: dict[str, set[int]] = {}
+    for row in rows:
+        by_method.setdefault(row["method"], set()).add(row["seed"])
+    n = len(set.intersection(*by_method.values()))
+    return f"{n} seed{'s' * (n > 1)}"
+
+
+def differences(found: Comparison, lead: str, at: Sequence[int]) -> list[str]:
+    """Return a table of the regret and the rank of `lead` minus those of the other methods."""
+    body = []
+    for other in found.regret:
+        pairs = [(part[lead], part[other]) for part in (found.regret, found.rank)]
+        cells = [interval((ours - theirs)[:, k - 1]) for ours, theirs in pairs for k in at]
+        body.append([other, *cells]) if other != lead else None
+    columns = [f"{what}, k = {k}" for what in ("regret", "rank") for k in at]
+    return markdown(["other", *columns], body)
+
+
 def deterministic(rows: Rows) -> list[str]:
     """Say which methods had the same trials with all seeds, and on how many tasks."""
     runs: dict[tuple[str, str, str], list] = {}
@@ -172,10 +192,7 @@ def figure(rows: Rows, file: Path, ranked: Rows | None = None) -> None:
     n_trials = next(iter(found.rank.values())).shape[1]
     with panels(file, 3) as axes:
         curves(axes[0], found.regret, ylabel="mean normalized regret")
-        lowest = min(
-            v.mean(axis=0)[v.mean(axis=0) > 0].min(initial=1.0) for v in found.regret.values()
-        )
-        axes[0].set(yscale="log", ylim=(lowest / 2, None))  # bands that reach 0 are cut off
+        log_scale(axes[0], found.regret)
         curves(axes[1], found.rank, ylabel="mean rank")
         legend_beside(axes[1])
         last = found if ranked is None else Comparison(rows_of_common_methods(ranked))

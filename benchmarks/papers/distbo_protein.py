@@ -9,9 +9,9 @@ import numpy as np
 
 from benchmarks import protein
 from benchmarks.papers import _distbo
-from benchmarks.papers._compare import without_levels
+from benchmarks.papers._distbo import PAPER
 from benchmarks.papers._experiment import Experiment, Rows
-from benchmarks.papers._figures import curves, legend_beside, panels
+from benchmarks.papers._figures import legend_beside, panels, regret_curves
 from benchmarks.protein_report import estimator_section
 from benchmarks.runner import Key, take_over
 
@@ -20,7 +20,7 @@ QUICK_METHODS = ["dist-gp", "warm-start", "gp", "random"]
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
     estimators = ["svm"] if quick else list(protein.ESTIMATORS)
-    methods = QUICK_METHODS if quick else protein.METHODS
+    methods = QUICK_METHODS if quick else [*protein.METHODS, *PAPER]
     return [
         (estimator, name, method, seed)
         for seed in range(seeds)
@@ -43,7 +43,8 @@ def rows(keys: list[Key], folder: Path, work: Path, n_jobs: int, last: Rows) -> 
         runs = protein.run_all(folder, work, estimators, methods, len(seeds), n_jobs)
     else:
         runs = protein.load_runs(work / protein.RUNS)
-        keys = complete(keys, runs)
+        parts = ([k for k in keys if (k[2] in PAPER) == paper] for paper in (False, True))
+        keys = [key for part in parts if part for key in complete(part, runs)]
     found = []
     for estimator, name, method, seed in keys:
         run = runs[method, estimator, name, seed]
@@ -80,6 +81,8 @@ def best(rows: Rows, estimator: str) -> dict[str, np.ndarray]:
         for r in rows
         if r["estimator"] == estimator
     }
+    if not scores:
+        return {}
     methods, _, seeds = (list(dict.fromkeys(part)) for part in zip(*scores, strict=True))
     return {
         m: 100
@@ -90,24 +93,39 @@ def best(rows: Rows, estimator: str) -> dict[str, np.ndarray]:
     }
 
 
+def methods_of(rows: Rows) -> dict[str, Rows]:
+    """Return the rows of the paper's methods, random search included, and of the package's."""
+    paper = [row for row in rows if row["method"] in PAPER]
+    cells = {(row["estimator"], row["protein"], row["seed"]) for row in paper}
+    others = [row for row in rows if row["method"] not in PAPER]
+    random = [row for row in others if row["method"] == "random"]
+    random = [r for r in random if (r["estimator"], r["protein"], r["seed"]) in cells]
+    return {"The methods of the paper": paper + random, "The package's versions": others}
+
+
 def tables(rows: Rows) -> list[str]:
     """Return the numbers of Figure 4 and of the ranks for each estimator."""
     lines = []
     for estimator in dict.fromkeys(row["estimator"] for row in rows):
         space = ", ".join(protein.ESTIMATORS[estimator][1])
-        found = best(rows, estimator)
-        seeds = next(iter(found.values())).shape[1]
-        lines += [f"## {estimator} ({space}), {seeds} seeds", "", *estimator_section(found)]
+        for title, chosen in methods_of(rows).items():
+            if not (found := best(chosen, estimator)):
+                continue
+            seeds = next(iter(found.values())).shape[1]
+            lines += [f"## {title}: {estimator} ({space}), {seeds} seed{'s' * (seeds > 1)}", ""]
+            lines += estimator_section(found)
     return lines
 
 
 def figure(rows: Rows, file: Path) -> None:
-    """Figure 4: best accuracy so far, averaged over proteins and seeds."""
+    """Figure 4: distance from the best accuracy of any method, over proteins and seeds."""
+    rows = methods_of(rows)["The package's versions"]
     estimators = list(dict.fromkeys(row["estimator"] for row in rows))
     with panels(file, len(estimators), width=5.5) as axes:
         for axis, estimator in zip(axes, estimators, strict=True):
             flat = {m: b.reshape(-1, b.shape[-1]) for m, b in best(rows, estimator).items()}
-            curves(axis, without_levels(flat), ylabel="best accuracy so far, %", title=estimator)
+            regret_curves(axis, flat, ylabel="points below the best accuracy of a run")
+            axis.set_title(estimator)
         legend_beside(axes[-1])
 
 
@@ -120,8 +138,8 @@ EXPERIMENT = Experiment(
         "hyperparameters). In the paper (Figure 4, 20 runs per protein) distGP is ahead of "
         "initGP, multiGP, noneGP and RS for both and finds the optimum after a few trials. It has "
         f"no numbers. {_distbo.NAMES} `{protein.PAIRS}` is the package's own `dist-gp`, with an "
-        "encoder of any table and handcrafted features. The time of a run includes only the "
-        "proposals, because methods share evaluations."
+        "encoder of any table and handcrafted features. The figure shows the package's versions. "
+        "The time of a run includes only the proposals, because methods share evaluations."
     ),
     seeds=20,
     fields=("estimator", "protein", "method", "seed"),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from functools import lru_cache, partial
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.papers import _distbo
 from benchmarks.papers._distbo import METHODS, N_RANDOM, PAPER, PAPER_BLR, search, surrogate_of
-from benchmarks.papers._distbo_tasks import Problem, by_plain_search, toy_problem
+from benchmarks.papers._distbo_tasks import Problem, by_plain_search, line_data, toy_problem
 from benchmarks.papers._experiment import Experiment, Rows
 from sktransfer.encoders import DistributionEncoder
 
@@ -57,8 +59,15 @@ def rejections(rows: Rows) -> list[str]:
     rejected, drawn = sum(by_seed.values()), sum(by_seed.values()) + len(by_seed)
     if not by_seed:
         return []
-    share = 100 * rejected / drawn
-    return [f"{rejected} of {drawn} draws of the data sets were rejected ({share:.0f} %).", ""]
+    return [f"In these runs {rejected} of {drawn} draws of the data sets were rejected.", ""]
+
+
+def rejected_share(spread: float, n: int = 1000) -> list[str]:
+    """Say which share of draws is rejected, by drawing data sets without a search."""
+    rng = np.random.default_rng(0)
+    rejected = sum(line_data(rng, spread)[2] for _ in range(n))
+    share = 100 * rejected / (n + rejected)
+    return [f"Of {n + rejected} draws of the data sets {share:.1f} % are rejected.", ""]
 
 
 def tables(rows: Rows) -> list[str]:
@@ -69,6 +78,7 @@ def tables(rows: Rows) -> list[str]:
         if source == NO_SIMILAR:
             heading = "No past task is similar (appendix C.4)"
         lines += [f"## {heading}", "", *rejections(rows_of(rows, source))]
+        lines += rejected_share(SPREADS[source]) if source in SPREADS else []
         lines += [
             *("#" * line.startswith("#") + line for line in _distbo.tables(rows_of(rows, source))),
         ]

@@ -10,12 +10,12 @@ import pytest
 from scipy.stats import uniform
 
 from benchmarks.papers import (
+    _copula_tables,
     _distbo,
     _ensemble,
     _stream,
     _suites,
     ablr_quadratics,
-    copula,
     distbo_protein,
     dklm_landmarks,
     yogatama,
@@ -451,8 +451,8 @@ def test_copula_tables_show_improvement_and_published_figures():
         common | {"method": "CGP", "loss": [1.0, 3.0], "prior_error": 0.5},
         common | {"method": "gp", "loss": [4.0, 1.0]},
     ]
-    assert copula.improvements(rows, "slice_localization", "CGP").tolist() == [[75.0, 50.0]]
-    text = "\n".join(copula.tables(rows))
+    assert _copula_tables.improvements(rows, "slice_localization", "CGP").tolist() == [[75.0, 50.0]]
+    text = "\n".join(_copula_tables.tables(rows))
     assert (
         "| fcnet | slice_localization | 1 | 0.0 | 62.5 | 25.0 | 58.7 | 53.3 | 21.4 | 1.8 |" in text
     )

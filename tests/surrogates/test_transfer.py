@@ -2,7 +2,14 @@
 
 import pytest
 
-from sktransfer.surrogates import ABLR, ContextBohamiann, CopulaGP, DistGP, make_surrogate
+from sktransfer.surrogates import (
+    ABLR,
+    DKLM,
+    ContextBohamiann,
+    CopulaGP,
+    DistGP,
+    make_surrogate,
+)
 from sktransfer.testing import TRANSFER_CHECKS, check_misleading_past_is_overcome
 from tests.surrogates.synthetic_tasks import past_tasks, search
 
@@ -49,6 +56,7 @@ def test_unguarded_baseline_overcomes_misleading_past(name, how):
 OPTIONS = {
     "ABLR, signals": ABLR(signals="all", steps=150),
     "ABLR, retrained": ABLR(retrain=20, steps=150),
+    "DKLM, by trial": DKLM(history="sequence"),
     "CopulaGP, linear": CopulaGP(estimator="linear"),
     "CopulaGP, neighbors": CopulaGP(estimator="neighbors"),
     "CopulaGP, errors": CopulaGP(transform="error-copula"),
