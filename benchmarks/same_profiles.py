@@ -6,7 +6,7 @@ again, and prints per data set how many numbers differ, and the largest differen
 must be equal. The recording depends on the versions of scikit-learn and of BLAS, in the last digit.
 
     python -m benchmarks.same_profiles record     # writes benchmarks/assets/profiles.json.gz
-    python -m benchmarks.same_profiles check      # exit code 1 if a number differs by more than 2e-5
+    python -m benchmarks.same_profiles check      # exit code 1 if a number differs
 """
 
 from __future__ import annotations
