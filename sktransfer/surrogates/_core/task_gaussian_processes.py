@@ -146,9 +146,11 @@ def _invert(K: np.ndarray) -> np.ndarray | None:
         L, failed = lapack.dpotrf(each, lower=1)
         if failed:
             return None
-        half, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
-        lower = np.tril(half)
-        inverse[number] = lower + np.tril(lower, -1).T
+        inverse[number] = lapack.dpotri(L, lower=1, overwrite_c=1)[0]  # zeros above the diagonal
+    diagonal = np.einsum("mii->mi", inverse)  # a view
+    variances = diagonal.copy()
+    inverse += np.swapaxes(inverse, 1, 2)
+    diagonal[:] = variances
     return inverse
 
 
