@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from sktransfer.exceptions import SurrogateWarning
@@ -305,7 +305,9 @@ def whiten(L: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray
     """L⁻¹ b, or L'⁻¹ b, for a lower triangular L; (n, n), (n, ...) -> (n, ...)."""
     if not b.size:
         return b  # some versions of scipy cannot solve an empty system
-    return solve_triangular(L, b, lower=True, trans=int(transposed), check_finite=False)
+    # As scipy.linalg.solve_triangular, which takes longer to start than for a few trials. LAPACK
+    # reads tables by columns, so this is its transposed problem.
+    return lapack.dtrtrs(L.T, b, lower=0, trans=int(not transposed))[0]
 
 
 def _factor(K: np.ndarray, scale: float) -> np.ndarray:
