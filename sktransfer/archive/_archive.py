@@ -216,7 +216,7 @@ class Archive:
 
     def __len__(self) -> int:
         """Number of record files. None of them is opened."""
-        return len(self._open(refresh=True).files())
+        return self._open(refresh=True).count()
 
     def __bool__(self) -> bool:
         """True, because an empty archive can be written to."""

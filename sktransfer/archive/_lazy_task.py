@@ -106,6 +106,10 @@ class LazyTask(Task):
             entry.is_changed = bool(entry.row_hashes)
         return task
 
+    def read_profile(self) -> dict[str, Any] | None:
+        """Return the profile without keeping it: those of thousands of records take a gigabyte."""
+        return self.profile if "profile" in self.__dict__ else self._read().profile
+
     def load(self) -> Task:
         """Return the whole task, read from disk."""
         return Task(**{field.name: getattr(self, field.name) for field in fields(Task)})

@@ -8,7 +8,7 @@ with them. Records of one kind of data have the same names, of which there are f
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,28 +22,36 @@ _MAX_VALUE = 6e4
 
 
 class Outline(NamedTuple):
-    """Named numbers of one record.
+    """Named numbers of one record: a row of a table that many records share.
 
     Parameters
     ----------
     names : tuple of str
         One object for all outlines that have the same names.
-    values : ndarray of float16, shape (len(names),)
+    table : ndarray of float16, shape (m, len(names))
+    row : int
     """
 
     names: tuple[str, ...]
-    values: np.ndarray
+    table: np.ndarray
+    row: int = 0
+
+    @property
+    def values(self) -> np.ndarray:
+        """The numbers, (len(names),)."""
+        return self.table[self.row]
 
 
 _known_names: dict[tuple[str, ...], tuple[str, ...]] = {}
-NOTHING = Outline((), np.empty(0, dtype=_HALF))
+NOTHING = Outline((), np.empty((1, 0), dtype=_HALF))
 
 
 def make_outline(profile: Mapping[str, Any] | None) -> Outline:
     """Return the outline of a plain profile; an empty one if there is none.
 
-    >>> make_outline({"meta_features": {"log_rows": 5.0}, "scales": {"log_std": 0.5}})
-    Outline(names=('meta.log_rows', 'scale.log_std'), values=array([5. , 0.5], dtype=float16))
+    >>> outline = make_outline({"meta_features": {"log_rows": 5.0}, "scales": {"log_std": 0.5}})
+    >>> outline.names, outline.values
+    (('meta.log_rows', 'scale.log_std'), array([5. , 0.5], dtype=float16))
     """
     if profile is None:
         return NOTHING
@@ -55,7 +63,7 @@ def make_outline(profile: Mapping[str, Any] | None) -> Outline:
     if not 0 < len(numbers) <= MAX_NAMES:
         return NOTHING
     values = np.clip(np.array(list(numbers.values()), dtype=float), -_MAX_VALUE, _MAX_VALUE)
-    return Outline(_share(tuple(numbers)), values.astype(_HALF))
+    return Outline(_share(tuple(numbers)), values.astype(_HALF)[None])
 
 
 def _share(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -71,25 +79,24 @@ def tabulate_outlines(outlines: Sequence[Outline], names: Sequence[str]) -> np.n
     >>> tabulate_outlines([*outlines, NOTHING], ["meta.b", "meta.a"])[:, 1]
     array([ 1.,  2., nan])
     """
-    table = np.full((len(outlines), len(names)), np.nan)
-    for own, rows in _group_by_names(outlines).items():
+    found = np.full((len(outlines), len(names)), np.nan)
+    for rows in _group(outlines, lambda outline: id(outline.table)):
+        own, table, _ = outlines[rows[0]]
         place = {name: number for number, name in enumerate(own)}
         known = [(column, place[name]) for column, name in enumerate(names) if name in place]
         if known:
-            values = np.stack([outlines[row].values for row in rows]).astype(float)
             columns, places = map(list, zip(*known, strict=True))
-            table[np.ix_(rows, columns)] = values[:, places]
-    return table
+            values = table[[outlines[row].row for row in rows]]
+            found[np.ix_(rows, columns)] = values[:, places]
+    return found
 
 
-def _group_by_names(outlines: Sequence[Outline]) -> dict[tuple[str, ...], list[int]]:
-    by_object: dict[int, list[int]] = {}  # hashing the names of each would take longer
-    for row, outline in enumerate(outlines):
-        by_object.setdefault(id(outline.names), []).append(row)
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for rows in by_object.values():
-        groups.setdefault(outlines[rows[0]].names, []).extend(rows)
-    return groups
+def _group(outlines: Sequence[Outline], key: Callable[[Outline], Any]) -> list[list[int]]:
+    """Return the numbers of the outlines with the same key."""
+    groups: dict[Any, list[int]] = {}
+    for number, outline in enumerate(outlines):
+        groups.setdefault(key(outline), []).append(number)
+    return list(groups.values())
 
 
 # -- plain data ------------------------------------------------------------------------------------
@@ -103,8 +110,8 @@ def outlines_to_plain(outlines: Sequence[Outline]) -> list[dict[str, Any]]:
             "rows": encode_array(np.array(rows, dtype=np.uint32)),
             "values": encode_array(np.concatenate([outlines[row].values for row in rows])),
         }
-        for names, rows in _group_by_names(outlines).items()
-        if names
+        for rows in _group(outlines, lambda outline: outline.names)
+        if (names := outlines[rows[0]].names)
     ]
 
 
@@ -122,7 +129,7 @@ def outlines_from_plain(plain: list[dict[str, Any]], n: int) -> list[Outline]:
         is_valid = 0 < len(names) <= MAX_NAMES and all(type(name) is str for name in names)
         if not is_valid or len(values) != len(rows) * len(names) or not (rows < n).all():
             raise ValueError("not the outlines of an index")
-        shared = _share(names)
-        for row, own in zip(rows.tolist(), values.reshape(-1, len(names)), strict=True):
-            found[row] = Outline(shared, own)
+        shared, numbers = _share(names), values.reshape(-1, len(names))
+        for number, row in enumerate(rows.tolist()):
+            found[row] = Outline(shared, numbers, number)
     return found

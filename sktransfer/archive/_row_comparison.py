@@ -69,10 +69,11 @@ class RowComparison:
                 return NO_OVERLAP, None
             if task.is_incomparable(self._key.id):
                 return UNKNOWN, None
-        if task.profile is None:
+        seen = task.read_profile() if isinstance(task, LazyTask) else task.profile
+        if seen is None:
             return UNKNOWN, None
         try:
-            return self._compare_profiles(task.id, task.profile)
+            return self._compare_profiles(task.id, seen)
         except Exception as error:  # a task that was made by hand can hold anything
             # It may have seen the target's rows, and a leak is worse than one task less.
             reason = f"its data profile cannot be read ({type(error).__name__})"

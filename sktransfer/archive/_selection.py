@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -148,7 +149,8 @@ class Limit:
         records = [task for task in tasks if isinstance(task, LazyTask)]
         # Which tasks of the starter archive are excluded depends on the sizes of the target.
         drawn = records if len(records) >= self.max_tasks else tasks
-        oldest_first = sorted(drawn, key=lambda task: (task.created, task.id))
+        oldest_first = sorted(drawn, key=attrgetter("id"))  # twice, which makes no objects
+        oldest_first.sort(key=attrgetter("created"))
         n = count_in_steps(len(drawn), min(self.max_tasks, len(drawn)))
         chosen = set(np.linspace(0, n - 1, min(n, self.max_tasks)).astype(int).tolist())
         rest = [task for number, task in enumerate(oldest_first) if number not in chosen]

@@ -133,12 +133,20 @@ def starter_directory() -> Path | None:
 
 def record_files(directory: Path) -> list[Path]:
     """List record files, sorted by id. Files that are being written begin with a dot."""
+    return [directory / (id + SUFFIX) for id in sorted(_record_ids(directory))]
+
+
+def count_records(directory: Path) -> int:
+    """Count record files, without making thousands of paths."""
+    return len(_record_ids(directory))
+
+
+def _record_ids(directory: Path) -> list[str]:
     try:
         names = os.listdir(directory)
     except (FileNotFoundError, UnicodeEncodeError):  # a name that this system cannot have
         return []
-    ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and name[0] != "."]
-    return [directory / (name + SUFFIX) for name in sorted(ids)]
+    return [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX) and name[0] != "."]
 
 
 # -- bytes ---------------------------------------------------------------------------------------
@@ -397,6 +405,10 @@ class Storage:
     def files(self) -> list[Path]:
         """List the record files, sorted by id."""
         return record_files(self.tasks)
+
+    def count(self) -> int:
+        """Number of record files."""
+        return count_records(self.tasks)
 
     def exists(self, *folders: str) -> bool:
         """Whether the directory exists, and in it one of `folders`, if any are given."""

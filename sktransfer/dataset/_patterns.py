@@ -173,12 +173,13 @@ def _keep_rare(hashes: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """Return the hashes of those columns in which hardly any hash occurs twice."""
     if not len(hashes):
         return hashes
-    order = np.lexsort((hashes, columns))
-    ordered, owners = hashes[order], columns[order]
-    is_repeated = (np.diff(ordered) == 0) & (np.diff(owners) == 0)
-    n_columns = int(owners[-1]) + 1
-    n_repeated = np.bincount(owners[1:][is_repeated], minlength=n_columns)
-    is_rare = n_repeated <= MAX_REPEATED * np.bincount(owners, minlength=n_columns)
+    n_columns = int(columns.max()) + 1
+    # One number for a hash and its column: sorting by two is slow.
+    own = mix_bits(hashes + column_multipliers(0, n_columns)[columns])
+    order = np.argsort(own)
+    is_repeated = np.diff(own[order]) == 0
+    n_repeated = np.bincount(columns[order[1:]][is_repeated], minlength=n_columns)
+    is_rare = n_repeated <= MAX_REPEATED * np.bincount(columns, minlength=n_columns)
     return hashes[is_rare[columns]]
 
 

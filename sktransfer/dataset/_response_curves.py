@@ -27,7 +27,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from sktransfer.dataset._fingerprint import mix_bits
-from sktransfer.dataset._meta_features import standardize
+from sktransfer.dataset._meta_features import order_columns, standardize
 from sktransfer.dataset._table import (
     MatrixLike,
     Table,
@@ -175,8 +175,7 @@ def _learner_of(name: str) -> tuple[str, str]:
 
 def _sort_columns(Z: np.ndarray) -> np.ndarray:
     """Put the columns in an order that depends on their content only."""
-    third, fourth = np.round((Z**3).mean(axis=0), 6), np.round((Z**4).mean(axis=0), 6)
-    return Z[:, np.lexsort((fourth, third))]
+    return Z[:, order_columns(Z)]
 
 
 def _order_rows(Z: np.ndarray, t: np.ndarray, is_classification: bool) -> np.ndarray:
@@ -185,7 +184,7 @@ def _order_rows(Z: np.ndarray, t: np.ndarray, is_classification: bool) -> np.nda
     Neighbors at equal distances are taken in this order. So it must look random: equal rows of
     different classes are not sorted by class.
     """
-    content = np.rint((Z**3).sum(axis=1) * 1e6)
+    content = np.rint((Z * Z * Z).sum(axis=1) * 1e6)
     keys = np.column_stack([content, t]).astype(np.int64 if is_classification else float)
     order = np.lexsort((keys[:, 1], keys[:, 0]))
     # Number the rows that are equal in content and target: they can be exchanged.
@@ -217,7 +216,7 @@ def _rank_in_class(t: np.ndarray, code: np.ndarray) -> np.ndarray:
 def _number_classes(Z: np.ndarray, t: np.ndarray) -> np.ndarray:
     """Number the classes from 0 by size and content, since ties go to the lower number."""
     _, codes, counts = np.unique(t, return_inverse=True, return_counts=True)
-    content = np.bincount(codes, weights=(Z**3).sum(axis=1)) / counts
+    content = np.bincount(codes, weights=(Z * Z * Z).sum(axis=1)) / counts
     return np.lexsort((np.round(content, 6), -counts)).argsort()[codes]
 
 
@@ -333,7 +332,9 @@ def predict_left_out(K: np.ndarray, T: np.ndarray, ridge: float) -> np.ndarray:
     C_i - (A C)_i / A_ii (Rasmussen & Williams 2006, eq. 5.12). The mean of all rows is added.
     """
     mean = T.mean(axis=0)
-    factor, info = lapack.dpotrf(K + ridge * np.eye(len(K)))
+    shifted = np.array(K.T, order="F")  # K is symmetric, and this is the order of LAPACK
+    shifted[np.diag_indices(len(K))] += ridge
+    factor, info = lapack.dpotrf(shifted, overwrite_a=1)
     if info:
         return np.full_like(T, np.nan)
     solved = lapack.dpotrs(factor, T - mean)[0]

@@ -141,6 +141,13 @@ class _PastValues:
         self._searched_estimators = {n: self._searched_estimator(n) for n in space.canonical}
         self._steps = [name for name, c in past_names.items() if can_hold_predictor(c)]
         self._varied = self._find_varied(past.get("branches", ()))
+        self._sources = {name: self._find_sources(name) for name in space.canonical}
+        # Settings in which a past trial must agree with the target, unless they are numbers.
+        self._required = {
+            one: value
+            for one, value in space.fixed.items()
+            if one.partition(".")[2] not in _TECHNICAL_PARAMETERS
+        }
 
     def _searched_estimator(self, name: str) -> Any:
         """The estimator that the past task searched, among the target's choices under a name."""
@@ -161,16 +168,23 @@ class _PastValues:
                     found.setdefault(name, set()).add(identity(setting))
         return {name for name, settings in found.items() if len(settings) > 1}
 
-    def value(self, params: Mapping[str, Any], name: str) -> Any:
-        """Value of a parameter of the target space in a past trial; `_MISSING` if not known."""
+    def _find_sources(self, name: str) -> tuple[list[str], list[str], Any]:
+        """Canonical names of a parameter, its names in past trials, and its value without them."""
         names = split_owners(self._space.canonical[name])
-        known = [params[past] for one in names if (past := self._declared.get(one, "")) in params]
-        chosen = self._chosen_settings(params)
-        known += [chosen[one] for one in names if one in chosen]
+        declared = [self._declared[one] for one in names if one in self._declared]
         # A record leaves out a value at a path that equals the one without a path.
         fixed_names = [*names, *map(strip_path, names)]
-        known += [self._fixed[one] for one in fixed_names if one in self._fixed]
-        return known[0] if known else self._searched_estimators[name]
+        fixed = [self._fixed[one] for one in fixed_names if one in self._fixed]
+        return names, declared, fixed[0] if fixed else self._searched_estimators[name]
+
+    def value(self, params: Mapping[str, Any], name: str) -> Any:
+        """Value of a parameter of the target space in a past trial; `_MISSING` if not known."""
+        names, declared, otherwise = self._sources[name]
+        for past in declared:
+            if past in params:
+                return params[past]
+        chosen = self._chosen_settings(params)
+        return next((chosen[one] for one in names if one in chosen), otherwise)
 
     def _chosen_settings(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Canonical name -> value of the parameters of the estimators that a trial chose."""
@@ -190,14 +204,11 @@ class _PastValues:
         settings = self._chosen_settings(params)
         varied = {one: value for one, value in settings.items() if one in self._varied}
         varied |= {one: params[name] for one, name in self._declared.items() if name in params}
-        for canonical, value in varied.items():
-            fixed = self._space.fixed.get(canonical, _MISSING)
-            parameter = canonical.partition(".")[2]
-            if fixed is _MISSING or is_number(value) or parameter in _TECHNICAL_PARAMETERS:
-                continue
-            if not _are_equal(value, fixed):
-                return False
-        return True
+        return all(
+            is_number(value) or _are_equal(value, self._required[canonical])
+            for canonical, value in varied.items()
+            if canonical in self._required
+        )
 
 
 def _final_settings(description: Mapping[str, Any]) -> dict[str, Any]:

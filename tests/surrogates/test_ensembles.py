@@ -87,9 +87,8 @@ def test_fit_tasks_finds_most_probable_hyperparameters():
         own = past.owner == number
         X, z = past.theta[own], past.z[own]
         best = core.fit_hyperparameters(X, z, NUMBERS, kernel="matern52", priors=priors)
-        squares = core.squared_differences(X, X, NUMBERS)
         losses = [
-            core.value_and_gradient(v, squares, z, "matern52", priors)[0]
+            core.value_and_gradient(v, core.Pairs(X, NUMBERS), z, "matern52", priors)[0]
             for v in (h[number], best, priors.medians(2))
         ]
         assert losses[0] < losses[1] + 0.15

@@ -120,16 +120,17 @@ def test_closed_form_gradient_equals_autograd(kernel):
     h_t = torch.tensor(h, requires_grad=True)
     loss = negative_log_posterior(h_t, squares, torch.tensor(z), kernel, priors)
     (expected,) = torch.autograd.grad(loss, h_t)
-    value, gradient = core.value_and_gradient(h, squares.numpy(), z, kernel, priors, GP_JITTER)
+    pairs = core.Pairs(X, np.array([False, False, True]))
+    value, gradient = core.value_and_gradient(h, pairs, z, kernel, priors, GP_JITTER)
     assert value == pytest.approx(float(loss.detach()), rel=1e-10)
     np.testing.assert_allclose(gradient, expected.numpy(), rtol=1e-8, atol=1e-10)
 
 
 def test_value_and_gradient_is_none_without_cholesky_factor():
     X, z, _ = data(4, 2)
-    X[1], squares = X[0], np.zeros((4, 4, 2))
+    pairs = core.Pairs(np.zeros_like(X), np.zeros(2, dtype=bool))
     h = np.array([0.0, 0.0, 0.0, -60.0])
-    assert core.value_and_gradient(h, squares, z, "se", default_priors(2), 0.0) is None
+    assert core.value_and_gradient(h, pairs, z, "se", default_priors(2), 0.0) is None
 
 
 def test_fit_hyperparameters_finds_maximum():
@@ -154,6 +155,27 @@ def test_fit_hyperparameters_finds_relevant_column():
         X, np.sin(8 * X[:, 0]), np.zeros(2, dtype=bool), kernel="matern52", priors=default_priors(2)
     )
     assert h[0] < h[1] - 0.5
+
+
+def test_first_fit_to_a_part_ends_at_the_same_maximum(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.random((90, 2))
+    z = np.sin(8 * X[:, 0]) + 0.1 * rng.normal(size=90)
+    found, n_trials, full = [], [], core.value_and_gradient
+    monkeypatch.setattr(
+        core,
+        "value_and_gradient",
+        lambda h, pairs, *rest: n_trials.append(pairs.n) or full(h, pairs, *rest),
+    )
+    for most in (200, 40):
+        monkeypatch.setattr(core, "MAX_FIRST_FIT", most)
+        found.append(
+            core.fit_hyperparameters(
+                X, z, np.zeros(2, dtype=bool), kernel="matern52", priors=default_priors(2)
+            )
+        )
+    np.testing.assert_allclose(found[1], found[0], atol=0.02)
+    assert set(n_trials) == {90, 30}
 
 
 def test_failed_fit_returns_medians_and_warns(monkeypatch):

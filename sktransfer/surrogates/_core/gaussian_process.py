@@ -16,14 +16,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import lapack, solve_triangular
+from scipy.linalg import lapack
 from scipy.optimize import minimize
 
 from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates._core.defaults import GP_JITTER
-from sktransfer.surrogates._core.kernels import KERNELS, kernel_matrix, squared_differences
+from sktransfer.surrogates._core.kernels import KERNELS, kernel_matrix
 from sktransfer.surrogates.base import Posterior
 from sktransfer.utils._threads import single_threaded
+
+MAX_FIRST_FIT = 200
+"""Trials above which the hyperparameters are fitted to a part of the trials first."""
 
 _NOT_DEFINITE = 1e10  # loss of hyperparameters whose K has no Cholesky factor
 _MAX_LOG_FACTOR = 12  # hyperparameters stay within this distance of their medians
@@ -68,9 +71,49 @@ class Priors:
         )
 
 
+class Pairs:
+    """Squared differences of the pairs i < j of some inputs.
+
+    Covariances are symmetric, so half of a matrix is enough for the likelihood. LAPACK reads the
+    upper half of a table by rows as the lower half by columns.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    categorical : ndarray of bool, shape (d,)
+
+    Attributes
+    ----------
+    squares : ndarray of shape (d, n (n - 1) / 2)
+        0 or 1 in categorical columns.
+    first, second : ndarray of int
+        The numbers i and j.
+    """
+
+    def __init__(self, X: np.ndarray, categorical: np.ndarray):
+        self.n = len(X)
+        self.first, self.second = np.triu_indices(self.n, k=1)
+        self._places = self.first * self.n + self.second
+        self.squares = np.empty((X.shape[1], len(self._places)))
+        for own, x, is_categorical in zip(self.squares, X.T, categorical, strict=True):
+            differences = x[self.first] - x[self.second]
+            own[:] = differences != 0 if is_categorical else differences * differences
+
+    def fill(self, values: np.ndarray, diagonal: np.ndarray | float) -> np.ndarray:
+        """A matrix by columns, whose lower half has these values; (n, n)."""
+        table = np.zeros((self.n, self.n))
+        table.ravel()[self._places] = values
+        table[np.diag_indices(self.n)] = diagonal
+        return table.T
+
+    def take(self, matrix: np.ndarray) -> np.ndarray:
+        """The values of all pairs in the lower half of a matrix by columns."""
+        return matrix.T.ravel()[self._places]
+
+
 def value_and_gradient(
     h: np.ndarray,
-    squares: np.ndarray,
+    pairs: Pairs,
     z: np.ndarray,
     kernel: str,
     priors: Priors,
@@ -89,31 +132,31 @@ def value_and_gradient(
     Parameters
     ----------
     h : ndarray of shape (d + 2,)
-    squares : ndarray of shape (n, n, d)
-        Squared differences of the inputs.
+    pairs : Pairs
+        Of the inputs.
     z : ndarray of shape (n,)
     kernel : str
     priors : Priors
     jitter : float or ndarray of shape (n,)
         Added to the noise variance.
     """
-    n, d = len(z), len(h) - 2
+    d = len(h) - 2
     inverse, signal, noise = np.exp(-2 * h[:-2]), np.exp(h[-2]), np.exp(h[-1])
-    k, slope = KERNELS[kernel](np.maximum(squares @ inverse, 0), True)
-    K = signal * k
-    K[np.diag_indices(n)] += noise + jitter
-    L, failed = lapack.dpotrf(K, lower=1)
+    k, slope = KERNELS[kernel](inverse @ pairs.squares, True)
+    assert slope is not None
+    K = pairs.fill(signal * k, signal + noise + jitter)
+    L, failed = lapack.dpotrf(K, lower=1, overwrite_a=1, clean=0)
     if failed or not np.isfinite(L[-1, -1]):
         return None
     a, _ = lapack.dpotrs(L, z, lower=1)
-    half, _ = lapack.dpotri(L, lower=1)  # the lower half of the inverse
-    inverse_K = np.tril(half) + np.tril(half, -1).T
     log_likelihood = -0.5 * z @ a - np.log(np.diag(L)).sum()
-    G = 0.5 * (np.outer(a, a) - inverse_K)
+    inverse_K, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
+    # 2 G, of the pairs and on the diagonal. Each pair stands for two entries.
+    G, own = a[pairs.first] * a[pairs.second] - pairs.take(inverse_K), a * a - np.diag(inverse_K)
     gradient = np.empty(d + 2)
-    gradient[:-2] = -2 * inverse * ((signal * G * slope).ravel() @ squares.reshape(n * n, d))
-    gradient[-2] = signal * (G * k).sum()
-    gradient[-1] = noise * np.trace(G)
+    gradient[-2] = signal * (G @ k + 0.5 * own.sum())
+    gradient[:-2] = -2 * signal * inverse * (pairs.squares @ np.multiply(G, slope, out=slope))
+    gradient[-1] = 0.5 * noise * own.sum()
     spreads = priors.spreads(d)
     deviations = (h - priors.medians(d)) / spreads
     gradient -= deviations / spreads
@@ -132,33 +175,43 @@ def fit_hyperparameters(
 ) -> np.ndarray:
     """Most probable hyperparameters h, by L-BFGS from the priors' medians.
 
-    The start does not depend on an earlier fit. So the result depends on the data alone, and a
-    resumed search sees the same model. If the fit fails, the medians are returned with a warning.
+    Of more than MAX_FIRST_FIT trials, a part is fitted first, and L-BFGS goes on from there with
+    all of them. The start does not depend on an earlier fit. So the result depends on the data
+    alone, and a resumed search sees the same model. If the fit fails, the medians are returned with
+    a warning.
     """
-    squares = squared_differences(X, X, categorical)
+    medians, noise = priors.medians(X.shape[1]), GP_JITTER + np.broadcast_to(extra, len(z))
 
-    def loss(h: np.ndarray) -> tuple[float, np.ndarray]:
-        found = value_and_gradient(h, squares, z, kernel, priors, GP_JITTER + extra)
-        return (_NOT_DEFINITE, np.zeros_like(h)) if found is None else found
+    def fit(rows: slice, start: np.ndarray) -> np.ndarray | None:
+        pairs = Pairs(X[rows], categorical)
 
-    medians = priors.medians(X.shape[1])
-    with single_threaded:
+        def loss(h: np.ndarray) -> tuple[float, np.ndarray]:
+            found = value_and_gradient(h, pairs, z[rows], kernel, priors, noise[rows])
+            return (_NOT_DEFINITE, np.zeros_like(h)) if found is None else found
+
         best = minimize(
             loss,
-            medians,
+            start,
             jac=True,
             method="L-BFGS-B",
             bounds=[(m - _MAX_LOG_FACTOR, m + _MAX_LOG_FACTOR) for m in medians],
             options={"maxiter": max_iter, "ftol": 1e-6},
         )
-    if not best.fun < _NOT_DEFINITE:
-        warnings.warn(
-            "The Gaussian process could not be fitted. Its default hyperparameters are used.",
-            SurrogateWarning,
-            stacklevel=2,
-        )
-        return medians
-    return best.x
+        return best.x if best.fun < _NOT_DEFINITE else None
+
+    with single_threaded:
+        step, start = -(-len(z) // MAX_FIRST_FIT), None
+        if step > 1:
+            start = fit(slice(None, None, step), medians)
+        found = fit(slice(None), medians if start is None else start)
+    if found is not None:
+        return found
+    warnings.warn(
+        "The Gaussian process could not be fitted. Its default hyperparameters are used.",
+        SurrogateWarning,
+        stacklevel=2,
+    )
+    return medians
 
 
 class GaussianProcess(Posterior):
@@ -252,7 +305,9 @@ def whiten(L: np.ndarray, b: np.ndarray, transposed: bool = False) -> np.ndarray
     """L⁻¹ b, or L'⁻¹ b, for a lower triangular L; (n, n), (n, ...) -> (n, ...)."""
     if not b.size:
         return b  # some versions of scipy cannot solve an empty system
-    return solve_triangular(L, b, lower=True, trans=int(transposed), check_finite=False)
+    # As scipy.linalg.solve_triangular, which takes longer to start than for a few trials. LAPACK
+    # reads tables by columns, so this is its transposed problem.
+    return lapack.dtrtrs(L.T, b, lower=0, trans=int(not transposed))[0]
 
 
 def _factor(K: np.ndarray, scale: float) -> np.ndarray:

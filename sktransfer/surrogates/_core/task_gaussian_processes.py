@@ -15,7 +15,7 @@ from scipy.linalg import lapack
 from sktransfer.exceptions import SurrogateWarning
 from sktransfer.surrogates._core.defaults import GP_JITTER
 from sktransfer.surrogates._core.gaussian_process import Priors
-from sktransfer.surrogates._core.kernels import KERNELS, kernel_matrix, squared_differences
+from sktransfer.surrogates._core.kernels import KERNELS, kernel_matrix
 from sktransfer.surrogates._core.past_trials import PastTrials
 from sktransfer.surrogates.gp import default_priors
 from sktransfer.utils._threads import single_threaded
@@ -86,11 +86,12 @@ def _fit_group(
     """Adam (Kingma & Ba 2015) on each task's log posterior; -> h (m, d + 2)."""
     m, N, d = theta.shape
     priors = default_priors(d)
-    squares = squared_differences(theta, theta, categorical).reshape(m, N * N, d)
+    pairs = np.triu_indices(N, k=1)  # half of a symmetric matrix is enough
+    squares = _squares_of_pairs(theta, pairs, categorical)
     h = np.tile(priors.medians(d), (m, 1))
     first, second, good = np.zeros_like(h), np.zeros_like(h), h.copy()
     for step in range(1, _STEPS + 1):
-        gradient = _gradient(h, squares, z, real, kernel, priors)
+        gradient = _gradient(h, pairs, squares, z, real, kernel, priors)
         if gradient is None or not np.isfinite(gradient).all():
             warnings.warn(
                 "The processes of past tasks were not fully trained: the likelihood is not finite.",
@@ -107,49 +108,66 @@ def _fit_group(
     return h
 
 
+def _squares_of_pairs(
+    theta: np.ndarray, pairs: tuple[np.ndarray, np.ndarray], categorical: np.ndarray
+) -> np.ndarray:
+    """Squared differences of pairs of trials, 0 or 1 in categorical columns; -> (m, d, P)."""
+    differences = np.swapaxes(theta[:, pairs[0]] - theta[:, pairs[1]], 1, 2)
+    return np.where(categorical[:, None], differences != 0, differences * differences)
+
+
 def _gradient(
-    h: np.ndarray, squares: np.ndarray, z: np.ndarray, real: np.ndarray, kernel: str, priors: Priors
+    h: np.ndarray,
+    pairs: tuple[np.ndarray, np.ndarray],
+    squares: np.ndarray,
+    z: np.ndarray,
+    real: np.ndarray,
+    kernel: str,
+    priors: Priors,
 ) -> np.ndarray | None:
     """Gradient of the negative log posterior, as in `value_and_gradient`; -> (m, d + 2).
 
-    None if a covariance has no Cholesky factor.
+    None if a covariance has no Cholesky factor. `squares` are those of P pairs of trials.
     """
-    m, N = z.shape
-    d = h.shape[1] - 2
-    inverse_squares, signal = np.exp(-2 * h[:, :d]), np.exp(h[:, -2])[:, None, None]
-    noise = np.exp(h[:, -1:])
-    r2 = (squares @ inverse_squares[:, :, None]).reshape(m, N, N)
-    k, slope = KERNELS[kernel](np.maximum(r2, 0, out=r2), True)
+    (m, N), (first, second), d = z.shape, pairs, h.shape[1] - 2
+    inverse_squares, signal, noise = np.exp(-2 * h[:, :d]), np.exp(h[:, -2:-1]), np.exp(h[:, -1:])
+    k, slope = KERNELS[kernel]((inverse_squares[:, None] @ squares)[:, 0], True)
     assert slope is not None
-    both = real[:, :, None] & real[:, None, :]
+    both = real[:, first] & real[:, second]
     k *= both
-    K = signal * k
-    K[:, np.arange(N), np.arange(N)] += np.where(real, noise + GP_JITTER, 1.0)
-    inverse = _invert(K)
-    if inverse is None:
+    slope *= both
+    K = np.zeros((m, N, N))
+    K[:, first, second] = signal * k
+    K[:, np.arange(N), np.arange(N)] = np.where(real, signal + noise + GP_JITTER, 1.0)
+    a = _solve_and_invert(K, z)
+    if a is None:
         return None
-    a = (inverse @ z[..., None])[..., 0]
-    G = 0.5 * (a[:, :, None] * a[:, None, :] - inverse)
+    # 2 G of the notation there, of the pairs and on the diagonal. Each pair stands for two entries.
+    G = a[:, first] * a[:, second] - K[:, first, second]
+    own = (a * a - np.diagonal(K, axis1=1, axis2=2)) * real
     gradient = np.empty_like(h)
-    by_r2 = (signal * G * (slope * both)).reshape(m, 1, N * N)
-    gradient[:, :d] = -2 * inverse_squares * (by_r2 @ squares)[:, 0]
-    gradient[:, -2] = signal[:, 0, 0] * (G * k).sum(axis=(1, 2))
-    gradient[:, -1] = (np.diagonal(G, axis1=1, axis2=2) * real * noise).sum(axis=1)
+    slope *= signal * G
+    gradient[:, :d] = -2 * inverse_squares * (squares @ slope[:, :, None])[..., 0]
+    gradient[:, -2] = signal[:, 0] * ((G * k).sum(axis=1) + 0.5 * own.sum(axis=1))
+    gradient[:, -1] = 0.5 * noise[:, 0] * own.sum(axis=1)
     gradient -= (h - priors.medians(d)) / priors.spreads(d) ** 2
     return -gradient
 
 
-def _invert(K: np.ndarray) -> np.ndarray | None:
-    """Inverses of positive definite matrices; None if one is not; (m, N, N) -> (m, N, N)."""
-    inverse = np.empty_like(K)
+def _solve_and_invert(K: np.ndarray, z: np.ndarray) -> np.ndarray | None:
+    """K^-1 z of matrices that are given by their upper halves, which become those of the inverses.
+
+    LAPACK reads the upper half of a table by rows as the lower half by columns, and works in place.
+    None if a matrix is not positive definite; (m, N, N), (m, N) -> (m, N).
+    """
+    a = np.empty_like(z)
     for number, each in enumerate(K):
-        L, failed = lapack.dpotrf(each, lower=1)
+        L, failed = lapack.dpotrf(each.T, lower=1, overwrite_a=1, clean=0)
         if failed:
             return None
-        half, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
-        lower = np.tril(half)
-        inverse[number] = lower + np.tril(lower, -1).T
-    return inverse
+        a[number] = lapack.dpotrs(L, z[number], lower=1)[0]
+        each[:] = lapack.dpotri(L, lower=1, overwrite_c=1)[0].T
+    return a
 
 
 def average_lengths(log_lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
