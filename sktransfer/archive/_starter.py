@@ -154,36 +154,27 @@ def _tasks_of(
 ) -> tuple[Task, ...]:
     """Read the tasks in a file, each with the profile of its data."""
     content, profiles = _read(*file), _read(*profiles_file)["profiles"]
-    found = []
     try:
         parts = dict(enumerate(content["parts"]))
         matching = {n: part for n, part in parts.items() if is_scaled(part["space"]) is scaled}
         parts = matching or parts
-        # One at a time: thousands of dicts at once make Python look for garbage among all objects.
-        for entry in content["tasks"]:
-            if entry["part"] in parts:
-                record = _make_record(entry, parts[entry["part"]], profiles)
-                found.append(record_to_task(record, file[0]))
-    except RecordError:
-        raise
+        records = [
+            {
+                **parts[entry["part"]],
+                "id": entry["id"],
+                "created": entry["created"],
+                "profile": json.loads(profiles[entry["data"]]),
+                "trials": columns_to_trials(entry["columns"]),
+                "complete": True,
+                "origin": "",
+                "format": TASK_FORMAT,
+            }
+            for entry in content["tasks"]
+            if entry["part"] in parts
+        ]
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise RecordError(file[0], f"it is damaged ({error!r})") from None
-    return tuple(found)
-
-
-def _make_record(
-    entry: dict[str, Any], part: dict[str, Any], profiles: dict[str, str]
-) -> dict[str, Any]:
-    return {
-        **part,
-        "id": entry["id"],
-        "created": entry["created"],
-        "profile": json.loads(profiles[entry["data"]]),
-        "trials": columns_to_trials(entry["columns"]),
-        "complete": True,
-        "origin": "",
-        "format": TASK_FORMAT,
-    }
+    return tuple(record_to_task(record, file[0]) for record in records)
 
 
 # -- trials as columns ---------------------------------------------------------------------------
