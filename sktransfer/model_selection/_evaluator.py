@@ -22,6 +22,7 @@ from sktransfer.model_selection._folds import CandidateFolds, FoldRows, Racing
 from sktransfer.model_selection._history import History
 from sktransfer.model_selection._plan import SearchPlan
 from sktransfer.model_selection._progress import Progress
+from sktransfer.model_selection._racing import NO_PREDICTION, Prediction
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.model_selection._results import (
     Candidate,
@@ -39,6 +40,7 @@ from sktransfer.model_selection._sklearn_compat import (
 )
 from sktransfer.model_selection._stopping import limit_fit
 from sktransfer.model_selection._workers import FoldRunner, Started, Workers
+from sktransfer.optimizer import Proposal
 from sktransfer.utils._user_warnings import without_filters_of
 from sktransfer.utils._values import params_identity
 
@@ -91,6 +93,7 @@ class Evaluator:
         self._racing = Racing(sizes, plan.refit) if plan.racing else None
         self._n_at_once = math.ceil(plan.n_workers / history.batch_size)
         self._stopped: dict[int, Started] = {}  # by the number of the candidate
+        self._predicted = deque[Prediction]()  # for the next candidates
         self._served: list[Candidate] | None = None
         self._captured: list[Fit] = []
         self._uses_workers = Workers.can_use(parallel)  # a cluster may have one worker
@@ -147,6 +150,10 @@ class Evaluator:
         self._errors.clear_from(rows, self._plan.error_score)
         return rows
 
+    def expect(self, proposals: Iterable[Proposal]) -> None:
+        """Note what the surrogate predicts for the candidates of the next call."""
+        self._predicted = deque(Prediction(each.mean, each.std) for each in proposals)
+
     def _limit(self, fits: Iterable[Fit]) -> Iterable[Fit]:
         """The fits with the user's limit of time, if there is one."""
         if self._plan.fit_timeout is None:
@@ -165,10 +172,11 @@ class Evaluator:
         is_first = self._has_no_incumbent and self._runner.n_running > 0
         return self._runner.is_busy or is_first
 
-    def start(self, params: dict[str, Any], number: int) -> Started:
+    def start(self, proposal: Proposal, number: int) -> Started:
         """Start a candidate. It may be done at once, if its results are known."""
-        fits = make_fits(self._captured, params, number, self._plan.n_iter)
-        started = self._start(params, fits)
+        fits = make_fits(self._captured, proposal.params, number, self._plan.n_iter)
+        self.expect([proposal])
+        started = self._start(proposal.params, fits)
         self._runner.start(started)
         return started
 
@@ -202,7 +210,8 @@ class Evaluator:
                 f"Expected {n_splits} splits, got {len(fits)}"
             )
         known = self._pop_known(params)
-        folds = CandidateFolds(n_splits, self._racing, self._n_at_once, known)
+        predicted = self._predicted.popleft() if self._predicted else NO_PREDICTION
+        folds = CandidateFolds(n_splits, self._racing, self._n_at_once, known, predicted)
         return Started(params, fits, folds)
 
     @property

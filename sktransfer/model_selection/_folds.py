@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.model_selection._racing import Race
+from sktransfer.model_selection._racing import NO_PREDICTION, Prediction, Race
 from sktransfer.model_selection._results import (
     ExpectedRow,
     Rows,
@@ -56,10 +56,10 @@ class Racing:
         if self._race.incumbent is scores:
             self._incumbent = rows
 
-    def is_lost(self, rows: FoldRows, n_splits: int) -> bool:
+    def is_lost(self, rows: FoldRows, n_splits: int, predicted: Prediction) -> bool:
         """Whether a candidate is stopped after these folds."""
         return self._failed_row(rows) is not None or self._race.is_lost(
-            self._scores(rows, n_splits)
+            self._scores(rows, n_splits), predicted
         )
 
     def complete(self, rows: FoldRows, n_splits: int) -> Rows:
@@ -133,6 +133,8 @@ class CandidateFolds:
         Folds to evaluate before the candidate is compared with the incumbent again.
     known : dict or None
         Rows from an earlier run.
+    predicted : Prediction
+        What the surrogate predicts for the candidate.
     """
 
     def __init__(
@@ -141,25 +143,35 @@ class CandidateFolds:
         racing: Racing | None = None,
         n_at_once: int = 1,
         known: FoldRows | None = None,
+        predicted: Prediction = NO_PREDICTION,
     ):
         self._n_splits, self._racing, self._n_at_once = n_splits, racing, n_at_once
+        self._predicted = predicted
         self.rows: dict[int, dict[str, Any]] = dict(known or {})
         self.is_known = bool(known)
         order = range(n_splits) if racing is None else racing.fold_order()
         self._left = [fold for fold in order if fold not in self.rows]
         # What an earlier run stopped stays so, provided there is an incumbent to compare with.
-        if known and (racing is None or racing.has_incumbent or racing.is_lost(known, n_splits)):
+        if known and (racing is None or racing.has_incumbent or self._is_lost()):
             self._left = []
 
     def next_folds(self) -> list[int]:
         """The folds to evaluate next, given the rows so far; empty when the candidate is done."""
         racing, n = self._racing, len(self._left)
-        if racing is not None and self.rows and racing.is_lost(self.rows, self._n_splits):
+        if self._is_lost():
             self._left = []
         if racing is not None and racing.has_incumbent:
             n = self._n_at_once
         chosen, self._left = self._left[:n], self._left[n:]
         return chosen
+
+    def _is_lost(self) -> bool:
+        racing = self._racing
+        return (
+            racing is not None
+            and bool(self.rows)
+            and racing.is_lost(self.rows, self._n_splits, self._predicted)
+        )
 
     def all_rows(self) -> Rows:
         """The rows of all folds, in their order."""

@@ -50,15 +50,20 @@ def run_search(
     if plan.is_async:
         run_asynchronously(proposer, evaluator, evaluate)
     else:
-        run_in_batches(proposer, levels, plan.n_splits, evaluate)
+        run_in_batches(proposer, evaluator, levels, plan.n_splits, evaluate)
 
 
 def run_in_batches(
-    proposer: Proposer, levels: SearchLevels, n_splits: int, evaluate: Evaluate
+    proposer: Proposer,
+    evaluator: Evaluator,
+    levels: SearchLevels,
+    n_splits: int,
+    evaluate: Evaluate,
 ) -> None:
     """Propose a batch when all results of the one before are known."""
     while batch := proposer.next_batch():
         keywords = levels.begin_batch(n_fits=len(batch) * n_splits)
+        evaluator.expect(batch.proposals)
         evaluate(batch.proposals, **keywords)
         if levels.end_batch():
             return
@@ -74,7 +79,7 @@ def run_asynchronously(proposer: Proposer, evaluator: Evaluator, evaluate: Evalu
         while not evaluator.is_busy and (batch := proposer.next_batch()):
             for proposal in batch.proposals:
                 number = len(evaluator.finished) + len(started)
-                started[evaluator.start(proposal.params, number)] = proposal
+                started[evaluator.start(proposal, number)] = proposal
         if not started:
             return
         done = evaluator.next_done(started)

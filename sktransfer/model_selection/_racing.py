@@ -3,28 +3,49 @@
 Notation: n folds; s (n,) the fold scores of a candidate, NaN where a fold was not evaluated; b (n,)
 those of the incumbent, the best candidate with all folds; k the number of folds seen, and d = s - b
 the paired differences on them. All candidates are scored on the same folds, so what makes a fold
-easy or hard cancels in d. With differences ~ N(delta, v) and nothing known of delta, the mean of
-all n differences given those seen is
+easy or hard cancels in d. Three things are known of the mean D of all n differences:
 
-    D ~ mean(d) + t(nu) sqrt(v (n - k) / (n k))
+* The folds seen. With differences ~ N(delta, v) and nothing known of delta,
+  D ~ mean(d) + t(nu) w with w^2 = v (n - k) / (n k), where v is the variance within the candidate,
+  pooled with that of earlier candidates.
+* What the surrogate predicted before the first fold, D ~ N(m, p^2). Both are combined as normal
+  ones are (Gelman et al., Bayesian Data Analysis, 3rd ed., equation 2.11): precisions add up, and
+  the mean is the one weighted by them. A prediction that is lower than mean(d) by more than both
+  variances explain was too sure: p^2 is then (mean(d) - m)^2 - w^2, its most likely value.
+* Equal scores. Many configurations give the same model, such as trees that are deeper than the data
+  allow. If c of the complete candidates repeat the scores of another one on these folds, and a of
+  them do so on all folds, a candidate that does so now is the same model with probability
+  (a + 1) / (c + 2), Laplace's rule of succession. Then it is no better.
 
-with v the variance within the candidate, pooled with that of earlier candidates. The candidate is
-stopped when D is unlikely to exceed a small part of the standard error of the incumbent's mean: a
-smaller gain says more about the split into folds than about the candidate.
+The candidate is stopped when the probability that D > 0 falls below MAX_PROBABILITY.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtr
 
-MAX_PROBABILITY = 0.1  # of becoming the best, below which a candidate is stopped
-MIN_GAIN = 0.2  # that counts as becoming the best, in standard errors of the incumbent's mean
+MAX_PROBABILITY = 0.18  # of becoming the best, below which a candidate is stopped
 PRIOR_COUNT = 4  # differences that the variance within earlier candidates counts for
 MIN_FOR_ORDER = 4  # candidates with all folds from which on the folds are ordered by what they tell
+
+
+class Prediction(NamedTuple):
+    """The mean score that a surrogate predicts for a candidate; NaN without a model."""
+
+    mean: float = math.nan
+    std: float = math.nan
+
+    @property
+    def is_known(self) -> bool:
+        return math.isfinite(self.mean) and math.isfinite(self.std) and self.std > 0
+
+
+NO_PREDICTION = Prediction()
 
 
 class Race:
@@ -73,16 +94,40 @@ class Race:
         agreement = (a * b).sum(axis=0) / np.where(scale > 0, scale, np.inf)
         return self._by_size[np.argsort(-agreement[self._by_size], kind="stable")].tolist()
 
-    def is_lost(self, scores: np.ndarray) -> bool:
+    def is_lost(self, scores: np.ndarray, predicted: Prediction = NO_PREDICTION) -> bool:
         """Whether a candidate with these fold scores is unlikely to become the best."""
-        b, n = self.incumbent, len(scores)
-        if b is None or not 0 < (k := int(np.isfinite(scores).sum())) < n:
+        k = int(np.isfinite(scores).sum())
+        if self.incumbent is None or not 0 < k < len(scores):
             return False
-        difference, spread = self._predict(scores, b)
-        least = MIN_GAIN * float(b.std(ddof=1)) / math.sqrt(n)
+        return self.probability(scores, predicted) < MAX_PROBABILITY
+
+    def probability(self, scores: np.ndarray, predicted: Prediction = NO_PREDICTION) -> float:
+        """Probability of becoming better than the incumbent, which there must be."""
+        assert self.incumbent is not None
+        difference, spread = self._predict(scores, self.incumbent)
+        if predicted.is_known and spread > 0:
+            prior, variance = predicted.mean - self.incumbent.mean(), predicted.std**2
+            if difference > prior:
+                variance = max(variance, (difference - prior) ** 2 - spread**2)
+            precisions = np.array([spread**-2, 1 / variance])
+            difference = float(precisions @ [difference, prior] / precisions.sum())
+            spread = float(precisions.sum() ** -0.5)
         if spread == 0:
-            return difference < least
-        return float(stdtr(PRIOR_COUNT + k - 1, (difference - least) / spread)) < MAX_PROBABILITY
+            return float(difference > 0)
+        n_seen = np.isfinite(scores).sum()
+        better = float(stdtr(PRIOR_COUNT + n_seen - 1, difference / spread))
+        return better * (1 - self._repeat_probability(scores))
+
+    def _repeat_probability(self, scores: np.ndarray) -> float:
+        """Probability that a candidate has the same scores as a complete one on all folds."""
+        is_seen, known = np.isfinite(scores), np.array(self._known)
+        on_seen = known[:, is_seen]
+        if not (on_seen == scores[is_seen]).all(axis=1).any():
+            return 0.0
+        n_repeated, n_repeated_on_seen = (
+            len(known) - len(np.unique(each, axis=0)) for each in (known, on_seen)
+        )
+        return (n_repeated + 1) / (n_repeated_on_seen + 2)
 
     def std_error(self, scores: np.ndarray) -> float:
         """Standard deviation of the expected mean score, because of the folds not evaluated."""

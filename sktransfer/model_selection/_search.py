@@ -134,10 +134,11 @@ class TransferSearchCV(BaseSearchCV):
         search starts from the beginning.
     racing : bool, default=False
         Whether to stop a candidate after its first folds when it is unlikely to become the best,
-        judged by its differences to the best candidate so far on the same folds. A third to a half
-        of the fits are saved. The best candidate always has all folds. With several metrics, the
-        one that is optimized decides. If `refit` is a callable, the candidate that it chooses is
-        given all folds, and it is asked again. See docs/racing.md.
+        judged by its differences to the best candidate so far on the same folds, and by what the
+        surrogate predicts of it. About half of the fits are saved. The best candidate always has
+        all folds. With several metrics, the one that is optimized decides. If `refit` is a
+        callable, the candidate that it chooses is given all folds, and it is asked again. See
+        docs/racing.md.
     initial : "defaults", dict, list of them or None, default=None
         Configurations to evaluate first. "defaults" is the estimator as it is. A dict may leave
         parameters out, which then have the estimator's own values. Values may lie outside of the

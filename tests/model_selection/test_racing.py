@@ -6,13 +6,14 @@ import warnings
 import numpy as np
 import pytest
 from joblib import parallel_config
+from scipy.stats import t as student
 from scipy.stats import uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import FitFailedWarning
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 
 from sktransfer import Archive, TransferOptimizer, TransferSearchCV
-from sktransfer.model_selection._racing import Race
+from sktransfer.model_selection._racing import PRIOR_COUNT, Prediction, Race
 from sktransfer.model_selection._recorder import Recorder
 from sktransfer.surrogates import EncodedTask, make_surrogate
 
@@ -49,6 +50,13 @@ class Leveled(ClassifierMixin, BaseEstimator):
         if len(set(X[:, 0])) > 1:
             return 1.0  # of the training part
         return self.a + LEVELS[fold] + 0.002 * math.sin(100 * self.a + 7 * fold)
+
+
+class Capped(Leveled):
+    """All values of `a` above a half are the same model."""
+
+    def score(self, X, y):
+        return Leveled(min(self.a, 0.5)).score(X, y)
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +126,65 @@ def test_noisier_folds_need_more_evidence():
     seen = np.full(N_FOLDS, math.nan)
     seen[0] = 0.88
     assert quiet.is_lost(seen) and not loud.is_lost(seen)
+
+
+AHEAD_ONCE = np.array([0.91, *SEEN_ONE])
+BEHIND_ONCE = np.array([0.89, *SEEN_ONE])
+
+
+def test_probability_without_prediction_is_that_of_the_paired_differences():
+    race, scores = make_race(), np.array([0.89, 0.77, *SEEN_ONE[:3]])
+    best, other = race._known
+    d, k, n = (scores - best)[:2], 2, N_FOLDS
+    variance = PRIOR_COUNT * np.var(other - best, ddof=1) + ((d - d.mean()) ** 2).sum()
+    variance /= PRIOR_COUNT + k - 1
+    expected = student.cdf(d.mean() / np.sqrt(variance * (n - k) / (n * k)), PRIOR_COUNT + k - 1)
+    assert race.probability(scores) == pytest.approx(expected)
+    assert race.probability(scores, Prediction(0.5)) == race.probability(scores)
+
+
+def test_prediction_is_weighted_by_its_precision():
+    """The limits are the folds alone and the prediction alone."""
+    race, best = make_race(), make_race().incumbent.mean()
+    alone = race.probability(BEHIND_ONCE)
+    vague, sure = (Prediction(best, std) for std in (1e3, 1e-9))
+    assert race.probability(BEHIND_ONCE, vague) == pytest.approx(alone, abs=1e-3)
+    assert race.probability(BEHIND_ONCE, sure) == pytest.approx(0.5, abs=1e-3)
+    shares = [race.probability(BEHIND_ONCE, Prediction(best + up, 0.01)) for up in (-0.02, 0, 0.02)]
+    assert shares[0] < alone < shares[1] < shares[2]
+
+
+def test_candidate_that_is_predicted_to_be_worse_is_lost_sooner():
+    race, best = make_race(), make_race().incumbent.mean()
+    seen = np.array([0.895, *SEEN_ONE])
+    assert not race.is_lost(seen)
+    assert race.is_lost(seen, Prediction(best - 0.015, 0.005))
+
+
+def test_prediction_that_the_folds_refute_does_not_stop_a_better_candidate():
+    race, seen = make_race(), np.array([1.0, *SEEN_ONE])
+    assert not race.is_lost(seen, Prediction(0.2, 1e-6))
+    seen = np.array([0.97, 0.88, *SEEN_ONE[:3]])
+    assert not race.is_lost(seen, Prediction(0.8, 0.001))
+
+
+def test_repeated_scores_are_lost_once_repeats_are_known():
+    base = np.array([0.9, 0.8, 0.85, 0.95, 0.9])
+    other = base - [0.02, 0.01, 0.01, 0.02, 0.03]
+    seen = np.where(np.arange(N_FOLDS) < 1, base, math.nan)
+    assert not make_race(base, other).is_lost(seen)
+    assert make_race(base, other, base, base).is_lost(seen)
+    # Two that agree on this fold only: chance, so that equal scores there tell less.
+    chance = np.where(np.arange(N_FOLDS) < 1, base, base - 0.03)
+    race = make_race(base, other, base, base)
+    by_chance = make_race(base, other, base, base, chance, chance - [0, 0, 0, 0, 0.01])
+    assert by_chance._repeat_probability(seen) == (2 + 1) / (4 + 2)
+    assert by_chance._repeat_probability(seen) < race._repeat_probability(seen) == (2 + 1) / (2 + 2)
+    assert race._repeat_probability(AHEAD_ONCE) == 0
+
+
+def test_scores_that_never_differ_need_one_fold():
+    assert make_race(np.ones(N_FOLDS)).is_lost(np.array([1.0, *SEEN_ONE]))
 
 
 def test_standard_error_falls_with_the_folds_seen():
@@ -310,6 +377,34 @@ def test_several_workers_give_the_same_results_each_time(n_jobs):
     assert_same_results(*found)
     folds = found[0].cv_results_["n_folds_evaluated"]
     assert folds[0] == N_FOLDS and folds.sum() < 50
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_race_is_told_what_the_surrogate_predicts(monkeypatch, n_jobs):
+    told = []
+
+    def is_lost(self, scores, predicted):
+        told.append(predicted)
+        return False
+
+    monkeypatch.setattr(Race, "is_lost", is_lost)
+    space = {"a": uniform(0, 1)}
+    with parallel_config(backend="threading"):
+        own = make_search(space, n_jobs=n_jobs).fit(X, y).cv_results_
+    expected = set(zip(own["predicted_mean"], own["predicted_std"], strict=True))
+    known = {pair for pair in expected if np.isfinite(pair).all()}
+    assert len(known) >= 5 and known <= {tuple(each) for each in told}
+    told.clear()
+    make_search(GRID).fit(X, y)
+    assert told and not any(each.is_known for each in told)
+
+
+def test_race_that_repeats_itself_needs_few_fits():
+    """All configurations above 0.5 give the same model."""
+    values = np.linspace(0.1, 0.99, 30)[np.random.default_rng(0).permutation(30)]
+    own = make_search({"a": [*values]}, Capped(), n_iter=30).fit(X, y).cv_results_
+    assert own["n_folds_evaluated"].mean() < 0.4 * N_FOLDS
+    assert own["mean_test_score"].max() == pytest.approx(0.5, abs=0.03)
 
 
 # -- surrogate, archive and resume -----------------------------------------------------------------
