@@ -8,10 +8,12 @@ milliseconds after a random number of fits has started. Then three conditions mu
 * The resumed search evaluates only the missing candidates and has the same result as an
   uninterrupted one.
 
-    python -m benchmarks.faults [--n 300] [--seed 0] [--report docs/results/archive.md]
+    python -m benchmarks.faults [--n 441] [--seed 0] [--fuzz-seconds 900]
+        [--report docs/results/archive.md] [--only attacks fuzzing mishaps files kills]
 
-Before that, the attacks of `benchmarks.attacks`, the mishaps of `benchmarks.mishaps` and the trials
-of `benchmarks.damage` are run.
+Before that, the attacks of `benchmarks.attacks`, the mishaps of `benchmarks.mishaps`, the trials of
+`benchmarks.damage`, the inputs of `benchmarks.fuzz` and the searches of `benchmarks.file_faults`
+are run.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +35,8 @@ from scipy.stats import uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from benchmarks import attacks, damage, mishaps
+from benchmarks.file_faults import describe_faults
+from benchmarks.fuzz import describe_fuzzing
 from benchmarks.runner import format_page, make_parser, write_section
 from sktransfer import Archive, TransferSearchCV
 from sktransfer.model_selection import _evaluator
@@ -227,13 +232,8 @@ def describe_attacks() -> tuple[list[str], bool]:
 
 def describe_mishaps() -> tuple[list[str], bool]:
     """Run the mishaps of the environment; return the lines of the report."""
-    lines = [
-        "Made by `python -m benchmarks.faults`, see `benchmarks/mishaps.py` and `damage.py`.",
-        "File operations fail with nine error codes. A first version had 17, and a lack of memory: "
-        "8 of 66 searches raised an error, of which three were traced. The codes that remain were "
-        "chosen after that, so the last row says nothing about the others.",
-        "",
-    ]
+    lines = ["Made by `python -m benchmarks.faults`, see `benchmarks/mishaps.py` and `damage.py`."]
+    lines += [""]
     lines += ["| mishap | tried | went wrong |", "|---|---:|---:|"]
     failed = False
     with tempfile.TemporaryDirectory() as top, warnings.catch_warnings():
@@ -247,15 +247,21 @@ def describe_mishaps() -> tuple[list[str], bool]:
 
 def main() -> None:
     parser = make_parser(__doc__, "report")
-    parser.add_argument("--n", type=int, default=300)
+    parser.add_argument("--n", type=int, default=441)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fuzz-seconds", type=float, default=900.0)
+    names = ["attacks", "fuzzing", "mishaps", "files", "kills"]
+    parser.add_argument("--only", nargs="*", choices=names, default=names)
     given = parser.parse_args()
+    parts: dict[str, tuple[str, Callable[[], tuple[list[str], bool]]]] = {
+        "attacks": ("## Attacks by a stranger's files", describe_attacks),
+        "fuzzing": ("## Inputs to the readers", partial(describe_fuzzing, given.fuzz_seconds)),
+        "mishaps": ("## Mishaps", describe_mishaps),
+        "files": ("## Failing file operations", describe_faults),
+        "kills": ("## Killed fits", partial(describe_kills, given.n, given.seed)),
+    }
     failed = False
-    for heading, describe in (
-        ("## Attacks by a stranger's files", describe_attacks),
-        ("## Mishaps", describe_mishaps),
-        ("## Killed fits", partial(describe_kills, given.n, given.seed)),
-    ):
+    for heading, describe in map(parts.__getitem__, given.only):
         lines, is_wrong = describe()
         print(format_page([heading, "", *lines]), flush=True)
         failed |= is_wrong
