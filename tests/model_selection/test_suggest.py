@@ -264,10 +264,13 @@ def test_cached_state_that_cannot_be_set_is_trained_again(archive, trainings, mo
 
 
 def test_source_tasks_name_the_basis_of_their_similarity(archive):
+    large = profile(*make_data(7, n=100))  # the sketch of a smaller table is not stored
+    trials = [({"C": 1.0, "gamma": 0.1}, 0.9)]
+    archive.append(Task.from_trials(SPACE, trials, large, estimator=SVC(), id="large"))
     X = ["good words", "bad words"] * 20
     text_task = Task.from_trials(
         SPACE,
-        [({"C": 1.0, "gamma": 0.1}, 0.9)],
+        trials,
         profile(X, [0, 1] * 20),
         estimator=SVC(),
         id="text",
@@ -277,7 +280,8 @@ def test_source_tasks_name_the_basis_of_their_similarity(archive):
         SVC(), SPACE, n_iter=1, archive=archive, surrogate=make_fast_surrogate(), random_state=0
     )
     rows = {row["id"]: row for row in search.fit(*make_data(98)).source_tasks_}
-    assert rows["t0"]["basis"] == "its sketch"
+    assert rows["large"]["basis"] == "its sketch"
+    assert rows["t0"]["basis"].startswith("sizes and labels only")
     assert rows["text"]["basis"].startswith("sizes and labels only: X is text")
     assert all(0 <= row["similarity"] <= 1 for row in rows.values())
 
