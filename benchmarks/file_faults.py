@@ -243,6 +243,7 @@ SCENES = {
     "model": Scene("a search with the default surrogate", params=MODEL),
     "cached model": Scene("a search with a cached model", params=CACHED),
 }
+N_MOMENTS = 60  # of a search, at which any operation fails
 N_CODES: int | None = 1  # errors of each kind and moment, in turn; None for all of them
 IDS = [f"task-{n}" for n in range(3)]
 
@@ -319,7 +320,7 @@ def list_faults(counted: Faults, path: Path, n_codes: int | None) -> Iterator[Fa
             for error in some():
                 for is_lasting in (True, False):
                     yield Faults(path, error, operation, first, is_lasting)
-    for first in range(counted.n_calls):
+    for first in np.unique(np.linspace(0, counted.n_calls - 1, N_MOMENTS).astype(int)).tolist():
         for error in some()[: n_codes or 8]:
             for is_lasting in (True, False):
                 yield Faults(path, error, None, first, is_lasting)
@@ -352,9 +353,9 @@ def describe_faults() -> tuple[list[str], bool]:
         "Made by `python -m benchmarks.faults`, see `benchmarks/file_faults.py`. One "
         f"operation on the files of the archive fails, or all from one on, with {len(ERRORS)} "
         "error codes and a lack of memory in turn: each kind of operation at its first, "
-        "middle and last call, and whatever operation comes at each moment. A search is lost "
-        "if it raises an error, evaluates too few candidates, goes on without its model, "
-        "leaves neither a record nor a warning, or damages earlier records.",
+        f"middle and last call, and whatever operation comes at up to {N_MOMENTS} moments. A "
+        "search is lost if it raises an error, evaluates too few candidates, goes on without "
+        "its model, leaves neither a record nor a warning, or damages earlier records.",
         "",
         "| search | tried | lost |",
         "|---|---:|---:|",
