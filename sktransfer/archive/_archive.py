@@ -355,8 +355,9 @@ class Archive:
         storage = self._open(refresh=True)
         tasks = list(self._listed(storage))
         tasks += self._starter().candidates(target, profile)
-        known = {task.id for task in tasks}
-        tasks += [task for task in extra_tasks if task.id not in known]
+        if extra := list(extra_tasks):
+            known = {task.id for task in tasks}
+            tasks += [task for task in extra if task.id not in known]
         key = read_key_or_warn(storage)
         selection = select_past_tasks(tasks, target, profile, overlap, key, limit)
         if not self.readonly:

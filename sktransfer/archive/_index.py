@@ -193,22 +193,17 @@ def _list_records(tasks: Path) -> list[tuple[str, int, int]]:
             for entry in entries:
                 name = entry.name
                 if name.endswith(_storage.SUFFIX) and name[0] != ".":
-                    found += _describe_record(entry)
+                    try:
+                        status = entry.stat(follow_symlinks=False)
+                        size, mtime_ns = status.st_size, status.st_mtime_ns
+                    except FileNotFoundError:
+                        continue
+                    except _storage.FAULTS:  # no entry has this size: the reader will say why not
+                        size = mtime_ns = -1
+                    found.append((name.removesuffix(_storage.SUFFIX), size, mtime_ns))
     except (FileNotFoundError, UnicodeEncodeError):
         return []
     return sorted(found)
-
-
-def _describe_record(entry: os.DirEntry[str]) -> list[tuple[str, int, int]]:
-    """Return id, size and time of a record file; nothing if it was removed meanwhile."""
-    id = entry.name.removesuffix(_storage.SUFFIX)
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except FileNotFoundError:
-        return []
-    except _storage.FAULTS:  # no entry has this size, so the record is read, and will say why not
-        return [(id, -1, -1)]
-    return [(id, status.st_size, status.st_mtime_ns)]
 
 
 def _make_entry(
@@ -286,7 +281,10 @@ def _newest_with_hashes(entries: Collection[IndexEntry]) -> list[IndexEntry]:
 
 
 def _read_index(directory: Path) -> tuple[list[Path], dict[str, IndexEntry]]:
-    """Return the files of the index, and their entries by id. Invalid files have no entries."""
+    """Return the files of the index, and their entries by id. Invalid files have no entries.
+
+    An id may be any text. It is looked up by the name of a record file, and not used for more.
+    """
     found: dict[str, IndexEntry] = {}
     folder = directory / "index"
     try:
@@ -327,7 +325,7 @@ def _from_plain(plain: Any) -> dict[str, IndexEntry]:
             raise ValueError("not the index of an archive")
     columns["common"] = [parts[number] for number in columns["common"]]
     flags = set(map(type, columns["complete"])) | set(map(type, columns["has_profile"]))
-    if not all(map(is_id, ids)) or flags - {bool}:
+    if flags - {bool}:
         raise ValueError("not the index of an archive")
     rows = zip(*(columns[name] for name in _COLUMNS), strict=True)
     return {id: IndexEntry(*row) for id, row in zip(ids, rows, strict=True)}
