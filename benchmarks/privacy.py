@@ -258,7 +258,7 @@ def _join(values: list[int]) -> str:
 
 # -- memberships by sketches -----------------------------------------------------------------------
 
-N_REFERENCE, N_ATTACKED, N_ASKED, N_BASES = 300, 400, 4, 3
+N_REFERENCE, N_ATTACKED, N_ASKED, N_BASES = 300, 200, 4, 3
 
 
 def sketch_numbers(X: np.ndarray, y: np.ndarray) -> np.ndarray:
