@@ -78,7 +78,7 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether there is something other than a directory. One that cannot be asked may be one."""
+    """Whether something other than a directory is there. If the system does not say, it is not."""
     try:
         return not stat.S_ISDIR(path.stat().st_mode)
     except (*FAULTS, ValueError):  # a path that cannot be encoded
