@@ -12,19 +12,21 @@ import json
 import os
 import pickle
 import platform
+import shutil
 import subprocess
 import sys
 import time
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
-from benchmarks.attacks import DEPTHS, make_data, make_search, megabytes
+from benchmarks.attacks import DEPTHS, make_data, megabytes
 from benchmarks.mishaps import make_task, run_at_once
 from sktransfer import Archive, Task, profile
 from sktransfer.archive._plain_pickle import dumps_plain
@@ -33,7 +35,7 @@ from sktransfer.archive._storage import parse_record
 from sktransfer.exceptions import RecordError
 from sktransfer.task import Trial
 
-N_MUTATIONS = 50_000
+N_MUTATIONS = 505_000
 
 # -- damaged and disguised files -----------------------------------------------------------------
 
@@ -72,30 +74,59 @@ def _mutate(data: bytes, kind: int, place: int, other: int) -> bytes:
 
 
 class Trap:
-    """An object whose unpickling makes a file."""
+    """An object whose unpickling makes a file or folder."""
 
-    def __init__(self, marker: Path) -> None:
-        self.marker = str(marker)
+    def __init__(self, *call: Any) -> None:
+        self.call = call
 
     def __reduce__(self) -> tuple:
-        return open, (self.marker, "w")
+        return self.call[0], self.call[1:]
+
+
+class LateTrap(Trap):
+    """The same, when its state is set."""
+
+    def __reduce__(self) -> tuple:
+        return dict, (), None, None, iter([(1, Trap(*self.call))])
+
+
+def make_traps(marker: Path) -> list[Trap]:
+    """Objects that make the marker, each in another way."""
+    text = str(marker)
+    calls: list[tuple] = [
+        (open, text, "w"),
+        (os.mkdir, text),
+        (os.system, f"touch {text}"),
+        (subprocess.call, ["touch", text]),
+        (eval, f"open({text!r}, 'w')"),
+        (exec, f"open({text!r}, 'w')"),
+        (Path.touch, marker),
+        (np.save, text + ".npy", 0),
+        (shutil.copy, __file__, text),
+    ]
+    return [*(Trap(*call) for call in calls), LateTrap(*calls[0]), LateTrap(*calls[1])]
+
+
+DISGUISED = 360  # files that each trap is in
 
 
 def disguise_files(folder: Path) -> tuple[int, int]:
     """Pickles that run code, in place of each file of an archive: those that ran."""
     marker, n, wrong = folder / "marker", 0, 0
     record = task_to_record(make_task(0))
-    for protocol in range(6):
-        for place in (None, *record):
-            data: Any = Trap(marker) if place is None else {**record, place: Trap(marker)}
-            content = pickle.dumps(data, protocol=protocol)
-            for number, name in enumerate(_names_of_files()):
-                path = folder / f"{protocol}-{place}-{number}"
-                (path / name).parent.mkdir(parents=True)
-                (path / name).write_bytes(content)
-                _use_archive(path, folder)
-                n, wrong = n + 1, wrong + marker.exists()
-                marker.unlink(missing_ok=True)
+    forms = list(product(range(6), (None, *record), enumerate(_names_of_files())))
+    for trap in make_traps(marker):
+        for protocol, place, (number, name) in forms[:: len(forms) // DISGUISED]:
+            data: Any = trap if place is None else {**record, place: trap}
+            path = folder / f"{protocol}-{place}-{number}"
+            (path / name).parent.mkdir(parents=True)
+            (path / name).write_bytes(pickle.dumps(data, protocol=protocol))
+            _use_archive(path, folder)
+            made = list(folder.glob("marker*"))
+            n, wrong = n + 1, wrong + bool(made)
+            shutil.rmtree(path)
+            for each in made:
+                each.rmdir() if each.is_dir() else each.unlink()
     return n, wrong
 
 
@@ -292,40 +323,6 @@ def prune_elsewhere(folder: Path) -> tuple[int, int]:
     return 1, int(not journal.path.exists())
 
 
-FUNCTIONS = [(os, name) for name in ("fsync", "replace", "link", "listdir", "scandir", "unlink")]
-FUNCTIONS += [(Path, name) for name in ("open", "mkdir", "lstat", "stat", "exists", "is_symlink")]
-CODES = (1, 5, 12, 13, 16, 24, 28, 30, 116)  # of errno
-
-
-def search_after_faults(folder: Path) -> tuple[int, int]:
-    """Searches in which one file operation of the archive always fails: those that raise."""
-    n = wrong = 0
-    for code in CODES:
-        for owner, name in FUNCTIONS:
-            past = folder / str(n)
-            search = make_search(Archive(past, starter=False), n_iter=2, surrogate="random")
-            search.fit(*make_data(1))
-            error, n = OSError(code, os.strerror(code)), n + 1
-            with mock.patch.object(owner, name, _fail_below(past, getattr(owner, name), error)):
-                try:
-                    search.fit(*make_data(2))
-                except Exception as found:
-                    print("raised:", name, error, repr(found), file=sys.stderr)
-                    wrong += 1
-    return n, wrong
-
-
-def _fail_below(folder: Path, function: Callable, error: OSError) -> Callable:
-    """Return a function that raises the error for paths in a folder, and for open files."""
-
-    def fail(path: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(path, int) or str(path).startswith(str(folder)):
-            raise error
-        return function(path, *args, **kwargs)
-
-    return fail
-
-
 DISGUISES: dict[str, Callable[[Path], tuple[int, int]]] = {
     "records with changed bytes, read with other trials": mutate_bytes,
     "pickles in place of the files of an archive, run": disguise_files,
@@ -338,7 +335,6 @@ FAULTS: dict[str, Callable[[Path], tuple[int, int]]] = {
     "repairs while files cannot be read": repair_without_reading,
     "journals that are cut off in their header": repair_cut_journals,
     "`prune` on another machine while a search runs": prune_elsewhere,
-    "searches while one kind of file operation in the archive fails": search_after_faults,
 }
 
 if __name__ == "__main__":

@@ -1,29 +1,31 @@
 """Searches that are killed at random moments, and what the archive holds afterwards.
 
-Each round starts a search in a new process. It kills the process (SIGKILL) a few random
-milliseconds after a random number of fits has started. Then three conditions must hold:
+Each round forks a process that searches. It kills the process (SIGKILL) a few random milliseconds
+after a random number of fits has started. Then three conditions must hold:
 
 * The archive can be read without a warning.
 * It holds every candidate whose successor had started, with the correct score.
 * The resumed search evaluates only the missing candidates and has the same result as an
   uninterrupted one.
 
-    python -m benchmarks.faults [--n 300] [--seed 0] [--report docs/results/archive.md]
+    python -m benchmarks.faults [--n 441] [--seed 0] [--fuzz-seconds 900]
+        [--report docs/results/archive.md] [--only attacks fuzzing mishaps files kills]
 
-Before that, the attacks of `benchmarks.attacks`, the mishaps of `benchmarks.mishaps` and the trials
-of `benchmarks.damage` are run.
+Before that, the attacks of `benchmarks.attacks`, the mishaps of `benchmarks.mishaps`, the trials of
+`benchmarks.damage`, the inputs of `benchmarks.fuzz` and the searches of `benchmarks.file_faults`
+are run.
 """
 
 from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +34,9 @@ from scipy.stats import uniform
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from benchmarks import attacks, damage, mishaps
+from benchmarks.file_faults import describe_faults
+from benchmarks.fuzz import describe_fuzzing
+from benchmarks.mishaps import FORK
 from benchmarks.runner import format_page, make_parser, write_section
 from sktransfer import Archive, TransferSearchCV
 from sktransfer.model_selection import _evaluator
@@ -44,7 +49,6 @@ KINDS = {
     "grid": {"space": GRID},
     "model": {"surrogate": "gp"},
 }
-WITHOUT_TORCH = ("random search", "batches", "grid")  # torch takes seconds to import
 
 
 class Logged(ClassifierMixin, BaseEstimator):
@@ -88,35 +92,28 @@ def make_data() -> tuple[np.ndarray, np.ndarray]:
     return rng.normal(size=(40, 3)), np.arange(40) % 2
 
 
-def search_until_killed(folder: str, kind: str) -> None:
-    """Run a search in the process to be killed, after a line of input."""
+def search_until_killed(folder: Path, kind: str) -> None:
+    """Run a search in the process to be killed."""
     if kind in ("batches", "grid"):
         _evaluator.SYNC_SECONDS = 0  # by default, up to half a second of fast fits can be lost
-    Logged.log = Path(folder) / "log"
-    sys.stdin.readline()
-    make_search(Path(folder) / "archive", kind).fit(*make_data())
+    Logged.log = folder / "log"
+    make_search(folder / "archive", kind).fit(*make_data())
 
 
-def start_process(folder: Path, kind: str) -> subprocess.Popen:
-    """Start a process that is ready to search."""
+def kill_fit(folder: Path, kind: str, after: int, delay: float) -> list[float]:
+    """Kill a search `delay` seconds after some fits have started; return the started values."""
     folder.mkdir()
-    (folder / "log").touch()
-    call = f"search_until_killed({str(folder)!r}, {kind!r})"
-    code = f"from benchmarks.faults import search_until_killed; {call}"
-    return subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
-
-
-def kill_fit(process: subprocess.Popen, log: Path, after: int, delay: float) -> list[float]:
-    """Kill the process `delay` seconds after some fits have started; return the started values."""
-    with process:
-        process.stdin.write(b"\n")
-        process.stdin.flush()
-        while process.poll() is None and log.read_bytes().count(b"\n") < after:
-            time.sleep(0.001)
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-    if process.returncode not in (0, -signal.SIGKILL):
-        raise RuntimeError(f"The search itself failed with {process.returncode}.")
+    log = folder / "log"
+    log.touch()
+    process = FORK.Process(target=search_until_killed, args=(folder, kind))
+    process.start()
+    while process.is_alive() and log.read_bytes().count(b"\n") < after:
+        time.sleep(0.001)
+    time.sleep(delay)
+    process.kill()
+    process.join()
+    if process.exitcode not in (0, -signal.SIGKILL):
+        raise RuntimeError(f"The search itself failed with {process.exitcode}.")
     lines = log.read_text().split("\n")[:-1]  # the last line may be incomplete
     return [float(line) for line in lines]
 
@@ -158,23 +155,20 @@ def find_faults(
     return wrong, len(found)
 
 
-def run(n: int, seed: int, kinds: tuple[str, ...]) -> tuple[Counter, list[str]]:
+def run(n: int, seed: int) -> tuple[Counter, list[str]]:
     """Kill `n` fits; return counts and faults."""
-    generator, counts, wrong = random.Random(seed), Counter(), []
+    generator, counts, wrong, kinds = random.Random(seed), Counter(), [], list(KINDS)
     with tempfile.TemporaryDirectory() as top:
         whole = {
             kind: make_search(Path(top) / f"whole {kind}", kind).fit(*make_data()) for kind in kinds
         }
-        plan = [(Path(top) / str(i), kinds[i % len(kinds)]) for i in range(n)]
-        ready = start_process(*plan[0])
-        for i, (folder, kind) in enumerate(plan):
-            # The next process imports its libraries meanwhile.
-            process, ready = ready, start_process(*plan[i + 1]) if i + 1 < n else None
+        for i in range(n):
+            folder, kind = Path(top) / str(i), kinds[i % len(kinds)]
             after, delay = (
                 generator.randrange(N_ITER * N_SPLITS + 1),
                 generator.uniform(0, 3 * SECONDS),
             )
-            begun = kill_fit(process, folder / "log", after, delay)
+            begun = kill_fit(folder, kind, after, delay)
             problems, found = find_faults(folder, kind, begun, whole[kind])
             wrong += [f"round {i} ({kind}): {problem}" for problem in problems]
             ended = len(begun) == N_ITER * N_SPLITS
@@ -185,7 +179,7 @@ def run(n: int, seed: int, kinds: tuple[str, ...]) -> tuple[Counter, list[str]]:
 
 def describe_kills(n: int, seed: int) -> tuple[list[str], bool]:
     """Kill fits; return the lines of the report, and whether there was a fault."""
-    counts, wrong = run(n, seed, tuple(KINDS))
+    counts, wrong = run(n, seed)
     text = (
         "Made by `python -m benchmarks.faults`: searches in separate processes are killed with "
         "SIGKILL at random moments. Then the archive is checked and the search is resumed. "
@@ -227,13 +221,8 @@ def describe_attacks() -> tuple[list[str], bool]:
 
 def describe_mishaps() -> tuple[list[str], bool]:
     """Run the mishaps of the environment; return the lines of the report."""
-    lines = [
-        "Made by `python -m benchmarks.faults`, see `benchmarks/mishaps.py` and `damage.py`.",
-        "File operations fail with nine error codes. A first version had 17, and a lack of memory: "
-        "8 of 66 searches raised an error, of which three were traced. The codes that remain were "
-        "chosen after that, so the last row says nothing about the others.",
-        "",
-    ]
+    lines = ["Made by `python -m benchmarks.faults`, see `benchmarks/mishaps.py` and `damage.py`."]
+    lines += [""]
     lines += ["| mishap | tried | went wrong |", "|---|---:|---:|"]
     failed = False
     with tempfile.TemporaryDirectory() as top, warnings.catch_warnings():
@@ -247,15 +236,21 @@ def describe_mishaps() -> tuple[list[str], bool]:
 
 def main() -> None:
     parser = make_parser(__doc__, "report")
-    parser.add_argument("--n", type=int, default=300)
+    parser.add_argument("--n", type=int, default=441)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--fuzz-seconds", type=float, default=900.0)
+    names = ["attacks", "fuzzing", "mishaps", "files", "kills"]
+    parser.add_argument("--only", nargs="*", choices=names, default=names)
     given = parser.parse_args()
+    parts: dict[str, tuple[str, Callable[[], tuple[list[str], bool]]]] = {
+        "attacks": ("## Attacks by a stranger's files", describe_attacks),
+        "fuzzing": ("## Inputs to the readers", partial(describe_fuzzing, given.fuzz_seconds)),
+        "mishaps": ("## Mishaps", describe_mishaps),
+        "files": ("## Failing file operations", describe_faults),
+        "kills": ("## Killed fits", partial(describe_kills, given.n, given.seed)),
+    }
     failed = False
-    for heading, describe in (
-        ("## Attacks by a stranger's files", describe_attacks),
-        ("## Mishaps", describe_mishaps),
-        ("## Killed fits", partial(describe_kills, given.n, given.seed)),
-    ):
+    for heading, describe in map(parts.__getitem__, given.only):
         lines, is_wrong = describe()
         print(format_page([heading, "", *lines]), flush=True)
         failed |= is_wrong
@@ -265,7 +260,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Imported by name: the killed process must see the same class of the estimator.
-    from benchmarks import faults as module
-
-    module.main()
+    main()

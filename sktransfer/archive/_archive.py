@@ -49,6 +49,7 @@ from sktransfer.archive._selection import (
 from sktransfer.archive._sources import find_equal, task_from_source
 from sktransfer.archive._starter import Starter
 from sktransfer.archive._storage import (
+    FAULTS,
     Storage,
     archive_directory,
     is_default_directory,
@@ -244,7 +245,7 @@ class Archive:
         def is_recorded(id: str) -> bool:
             if not storage.file(id).exists():
                 return False
-            with contextlib.suppress(OSError, RecordError):
+            with contextlib.suppress(*FAULTS, RecordError):
                 journals.discard_recorded(read_task(storage.file(id)))
             return True
 
@@ -354,8 +355,9 @@ class Archive:
         storage = self._open(refresh=True)
         tasks = list(self._listed(storage))
         tasks += self._starter().candidates(target, profile)
-        known = {task.id for task in tasks}
-        tasks += [task for task in extra_tasks if task.id not in known]
+        if extra := list(extra_tasks):
+            known = {task.id for task in tasks}
+            tasks += [task for task in extra if task.id not in known]
         key = read_key_or_warn(storage)
         selection = select_past_tasks(tasks, target, profile, overlap, key, limit)
         if not self.readonly:

@@ -94,7 +94,7 @@ def add_entry(directory: Path, task: Task, file: Path) -> None:
     if len(written) >= MIN_WRITTEN:
         _written.pop(key, None)
         part = _index_file(directory, f"part-{uuid.uuid4().hex}")
-        with contextlib.suppress(OSError):  # a cache, as below
+        with contextlib.suppress(*_storage.FAULTS):  # a cache, as below
             _storage.write_file(part, dumps_plain(_to_plain(written)))
 
 
@@ -147,9 +147,8 @@ def save_if_worthwhile(directory: Path) -> None:
     enough = max(MIN_OPENED, MIN_NEW_SHARE * len(found))
     if max(n_new, len(changed)) < enough and _count_parts(parts) <= MAX_PARTS:
         return
-    with contextlib.suppress(
-        OSError
-    ):  # a cache: if it cannot be written, records are read as before
+    # A cache: if it cannot be written, records are read as before.
+    with contextlib.suppress(*_storage.FAULTS):
         written = _write_index(directory, found)
         for part in parts:
             if part not in written:
@@ -173,7 +172,7 @@ def _time_of_change(folder: Path) -> int:
     """Return when a file was last added to a folder or removed, in ns; 0 if it is missing."""
     try:
         return folder.stat().st_mtime_ns
-    except (OSError, UnicodeEncodeError):
+    except (*_storage.FAULTS, UnicodeEncodeError):
         return 0
 
 
@@ -194,10 +193,14 @@ def _list_records(tasks: Path) -> list[tuple[str, int, int]]:
             for entry in entries:
                 name = entry.name
                 if name.endswith(_storage.SUFFIX) and name[0] != ".":
-                    with contextlib.suppress(FileNotFoundError):
+                    try:
                         status = entry.stat(follow_symlinks=False)
-                        id = name.removesuffix(_storage.SUFFIX)
-                        found.append((id, status.st_size, status.st_mtime_ns))
+                        size, mtime_ns = status.st_size, status.st_mtime_ns
+                    except FileNotFoundError:
+                        continue
+                    except _storage.FAULTS:  # no entry has this size: the reader will say why not
+                        size = mtime_ns = -1
+                    found.append((name.removesuffix(_storage.SUFFIX), size, mtime_ns))
     except (FileNotFoundError, UnicodeEncodeError):
         return []
     return sorted(found)
@@ -278,12 +281,15 @@ def _newest_with_hashes(entries: Collection[IndexEntry]) -> list[IndexEntry]:
 
 
 def _read_index(directory: Path) -> tuple[list[Path], dict[str, IndexEntry]]:
-    """Return the files of the index, and their entries by id. Invalid files have no entries."""
+    """Return the files of the index, and their entries by id. Invalid files have no entries.
+
+    An id may be any text. It is looked up by the name of a record file, and not used for more.
+    """
     found: dict[str, IndexEntry] = {}
     folder = directory / "index"
     try:
         files = [] if folder.is_symlink() else _storage.record_files(folder)
-    except (OSError, UnicodeEncodeError):  # not a folder, or not readable
+    except (*_storage.FAULTS, UnicodeEncodeError):  # not a folder, or not readable
         files = []
     for file in files[:MAX_FILES]:
         try:
@@ -319,7 +325,7 @@ def _from_plain(plain: Any) -> dict[str, IndexEntry]:
             raise ValueError("not the index of an archive")
     columns["common"] = [parts[number] for number in columns["common"]]
     flags = set(map(type, columns["complete"])) | set(map(type, columns["has_profile"]))
-    if not all(map(is_id, ids)) or flags - {bool}:
+    if flags - {bool}:
         raise ValueError("not the index of an archive")
     rows = zip(*(columns[name] for name in _COLUMNS), strict=True)
     return {id: IndexEntry(*row) for id, row in zip(ids, rows, strict=True)}

@@ -117,7 +117,8 @@ class Journal:
     def remove(self) -> None:
         """Delete the file. Call this when its trials are in a record."""
         if self._exists:
-            with contextlib.suppress(OSError):  # next to its record, a journal does no harm
+            # Next to its record, a journal does no harm.
+            with contextlib.suppress(*_storage.FAULTS):
                 _storage.remove_file(self.path)
 
 
@@ -150,11 +151,7 @@ class Journals:
         """Return the journal files by the id of their task, sorted."""
         try:
             names = os.listdir(self.directory)
-        except (
-            FileNotFoundError,
-            NotADirectoryError,
-            PermissionError,
-        ):  # records can still be read
+        except _storage.FAULTS:  # records can still be read
             return {}
         ids = [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]
         return {id: self.directory / (id + SUFFIX) for id in sorted(filter(is_id, ids))}
@@ -205,7 +202,7 @@ class Journals:
         """
         self._check_writable()
         file = self.files().get(id)
-        with contextlib.suppress(OSError, RecordError):
+        with contextlib.suppress(*_storage.FAULTS, RecordError):
             if file is not None and not read_journal(file)[1]:
                 _storage.remove_file(file)
                 return True
@@ -219,7 +216,7 @@ class Journals:
         """
         if self.readonly or record.origin:
             return
-        with contextlib.suppress(OSError, RecordError):
+        with contextlib.suppress(*_storage.FAULTS, RecordError):
             file = self.directory / (record.id + SUFFIX)
             task, is_running = read_journal(file)
             if not is_running and is_beginning(task, record):
@@ -228,7 +225,7 @@ class Journals:
     def may_run_elsewhere(self, id: str) -> bool:
         """Whether a journal was written on another machine less than a day ago."""
         file = self.directory / (id + SUFFIX)
-        with contextlib.suppress(OSError, RecordError):
+        with contextlib.suppress(*_storage.FAULTS, RecordError):
             is_recent = time.time() - file.lstat().st_mtime < SECONDS_OF_A_DAY
             writer = _read_header(_read_lines(file), file).get("writer")
             return is_recent and type(writer) is dict and writer.get("host") != platform.node()

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.archive._storage import Storage
+from sktransfer.archive._storage import FAULTS, Storage, describe_fault
 from sktransfer.dataset import DatasetProfile
 from sktransfer.dataset._profile import HASH_FIELDS, to_plain
 from sktransfer.exceptions import ArchiveWarning, RecordError
@@ -210,10 +210,10 @@ def read_key_or_warn(storage: Storage) -> ArchiveKey | None:
     """Return the key of an archive if there is one. If it cannot be read, warn."""
     try:
         return read_key(storage)
-    except (ValueError, OSError) as error:  # a RecordError, or a path that cannot be encoded
+    except (*FAULTS, ValueError) as error:  # a RecordError, or a path that cannot be encoded
         warn_user(
-            f"The key of the archive cannot be read ({error}). Without it, it is not known "
-            "which past tasks share rows with the current data.",
+            f"The key of the archive cannot be read ({describe_fault(error)}). Without it, it is "
+            "not known which past tasks share rows with the current data.",
             ArchiveWarning,
         )
         return None

@@ -10,7 +10,7 @@ unrelated record in a thousand, the record itself must be read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -58,18 +58,38 @@ class IndexEntry:
     is_changed: bool = False  # whether row_hashes were added since the index was read
 
 
+class _EntryField:
+    """A field of a task that its index entry holds."""
+
+    def __init__(self, read: Callable[[IndexEntry], Any]) -> None:
+        self._read = read
+
+    def __get__(self, task: LazyTask, owner: type) -> Any:
+        return self._read(task._entry)
+
+
 class LazyTask(Task):
     """A task that reads its trials and its profile from the archive when they are first used.
 
     It is equal to the task it stands for. Using it raises a `RecordError` if the file was damaged
-    meanwhile.
+    meanwhile. Most of thousands of tasks are excluded at once, so each holds little of its own.
     """
 
-    # An attribute of the instance takes precedence over a cached property, so that
-    # dataclasses.replace works as usual.
+    # An attribute of the instance takes precedence over these, so that dataclasses.replace works
+    # as usual.
     trials = cached_property(lambda self: self._read().trials)
-    profile = cached_property(lambda self: self._read().profile)
+    profile = cached_property(
+        lambda self: self._read().profile if self._entry.has_profile else None
+    )
     resume = cached_property(lambda self: self._read().resume)
+    space = _EntryField(lambda entry: entry.common["space"])
+    metrics = _EntryField(lambda entry: tuple(entry.common["metrics"]))
+    versions = _EntryField(lambda entry: entry.common["versions"])
+    origin = _EntryField(lambda entry: entry.common["origin"])
+    created = _EntryField(lambda entry: entry.created)
+    complete = _EntryField(lambda entry: entry.complete)
+    format = _EntryField(lambda entry: entry.format)
+    name = _EntryField(lambda entry: entry.name)
     _entry: IndexEntry
     _folder: Path
 
@@ -77,21 +97,8 @@ class LazyTask(Task):
     def from_entry(cls, entry: IndexEntry, id: str, folder: Path) -> LazyTask:
         """Make the task of an index entry. `folder` contains its record file."""
         task = cls.__new__(cls)
-        task.__dict__.update(
-            _entry=entry,
-            _folder=folder,
-            space=entry.common["space"],
-            metrics=tuple(entry.common["metrics"]),
-            versions=entry.common["versions"],
-            origin=entry.common["origin"],
-            id=id,
-            created=entry.created,
-            complete=entry.complete,
-            format=entry.format,
-            name=entry.name,
-        )
-        if not entry.has_profile:
-            task.__dict__["profile"] = None
+        for name, value in (("_entry", entry), ("_folder", folder), ("id", id)):
+            object.__setattr__(task, name, value)
         return task
 
     def _read(self) -> Task:

@@ -15,7 +15,7 @@ from pathlib import Path
 from sktransfer.archive._anonymize import UNDATED
 from sktransfer.archive._journal import Journals, read_journal
 from sktransfer.archive._model_cache import STALE_SECONDS, find_model_problem
-from sktransfer.archive._storage import Storage, read_record, record_files
+from sktransfer.archive._storage import Storage, read_record, record_files, refuse_unreadable
 from sktransfer.exceptions import NewerFormatError, RecordError
 from sktransfer.task import Task
 from sktransfer.utils._hashing import hash_bytes
@@ -85,11 +85,10 @@ def _problems(directory: Path) -> Iterator[tuple[Path, str, bool]]:
     ):
         for file in files:
             try:
-                read(file)
+                with refuse_unreadable(file):
+                    read(file)
             except FileNotFoundError:  # removed since
                 continue
-            except MemoryError:
-                yield file, "it cannot be read (there is not enough memory)", False
             except RecordError as error:
                 yield file, error.reason, _is_invalid(error)
     for file in _list_files(directory / "models"):

@@ -198,16 +198,17 @@ class ModelCache:
         if self.readonly:
             return
         known = frozenset(tasks)
-        file, data = self._file(settings, known), _dump(known, arrays)
         try:
+            file, data = self._file(settings, known), _dump(known, arrays)
             if len(data) > MAX_BYTES:
                 raise OSError(errno.EFBIG, f"it has more than {MAX_BYTES // 2**20} MiB")
             _storage.write_file(file, data)
             self._prune(file)
-        except OSError as error:
+        except _storage.FAULTS as error:
+            reason = _storage.describe_fault(error)
             warn_user(
-                f"A trained model was not cached in {self.directory} ({error.strerror or error}). "
-                "It will have to be trained again.",
+                f"A trained model was not cached in {self.directory} ({reason}). It "
+                "will have to be trained again.",
                 ArchiveWarning,
             )
 
@@ -218,10 +219,10 @@ class ModelCache:
     def _files(self, pattern: re.Pattern[str] = _NAME) -> list[tuple[int, Path]]:
         """List time of change and path of each model file. Other files are ignored."""
         found = []
-        with contextlib.suppress(OSError), os.scandir(self.directory) as entries:
+        with contextlib.suppress(*_storage.FAULTS), os.scandir(self.directory) as entries:
             for entry in entries:
                 if pattern.fullmatch(entry.name):
-                    with contextlib.suppress(OSError):  # removed since
+                    with contextlib.suppress(*_storage.FAULTS):  # removed since
                         found.append((entry.stat().st_mtime_ns, Path(entry.path)))
         return found
 
@@ -243,7 +244,7 @@ class ModelCache:
 
 def _remove(file: Path) -> None:
     # If it is open elsewhere (Windows) or belongs to another user, the next `put` tries again.
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(*_storage.FAULTS):
         _storage.remove_file(file)
 
 
@@ -292,8 +293,6 @@ def find_model_problem(file: Path) -> tuple[str, bool] | None:
             _read_arrays(file, prefix)
     except FileNotFoundError:  # removed since
         return None
-    except MemoryError:
-        return "it cannot be read (there is not enough memory)", False
     except RecordError as error:
         return error.reason, not isinstance(error.__cause__, OSError)
     except Exception:

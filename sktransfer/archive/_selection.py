@@ -274,20 +274,18 @@ def _same_problem(
     tasks: list[Task], target: Mapping[str, Any] | None
 ) -> tuple[list[Task], list[tuple[Task, str]]]:
     """Return the tasks that are about the same problem, and the others with the reason."""
-    reason_of_problem, continued = _make_problem_rule(target), _reasons_of_continuation(tasks)
+    reason_of_problem = _make_problem_rule(target)
     found: list[Task] = []
     excluded: list[tuple[Task, str]] = []
     for task in tasks:
-        reason = (
-            reason_of_problem(task)
-            or (None if task.succeeded else "no successful trial")
-            or continued.get(task.id)
-        )
+        reason = reason_of_problem(task) or (None if task.succeeded else "no successful trial")
         if reason:
             excluded.append((task, reason))
         else:
             found.append(task)
-    return found, excluded
+    continued = _reasons_of_continuation(found)
+    excluded += [(task, continued[task.id]) for task in found if task.id in continued]
+    return [task for task in found if task.id not in continued], excluded
 
 
 def check_overlap(overlap: float | str) -> float | None:

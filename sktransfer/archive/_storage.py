@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NoReturn, TypeVar
 
 from sktransfer.archive._plain_pickle import MAX_BYTES, loads_plain
 from sktransfer.archive._record import record_to_task
@@ -32,6 +32,9 @@ STARTER_VARIABLE = "SKTRANSFER_STARTER"
 OFF = "none"  # value of both variables
 PACKAGED_STARTER = Path(__file__).parent / "starter"
 DAMAGED_FOLDER = "damaged"
+
+FAULTS = (OSError, MemoryError)
+"""What the system raises if it cannot use a file now. The file itself may be intact."""
 
 MAX_KEY_BYTES = 1024
 T = TypeVar("T")
@@ -65,13 +68,21 @@ def archive_directory(path: str | os.PathLike[str]) -> Path:
         )
     directory = Path(os.path.abspath(expanded))
     for part in (directory / "tasks", directory, *directory.parents):
-        if part.exists() and not part.is_dir():
+        if _is_file(part):
             raise NotADirectoryError(
                 errno.ENOTDIR,
                 "An archive is a directory, but this is a file. Pass another path",
                 str(part),
             )
     return directory
+
+
+def _is_file(path: Path) -> bool:
+    """Whether something other than a directory is there. If the system does not say, it is not."""
+    try:
+        return not stat.S_ISDIR(path.stat().st_mode)
+    except (*FAULTS, ValueError):  # a path that cannot be encoded
+        return False
 
 
 def resolve_path(path: str | os.PathLike[str]) -> Path | str:
@@ -152,6 +163,31 @@ def _record_ids(directory: Path) -> list[str]:
 # -- bytes ---------------------------------------------------------------------------------------
 
 
+def describe_fault(error: Exception) -> str:
+    """Say what the system could not do."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory"
+    return getattr(error, "strerror", None) or str(error)
+
+
+def _refuse(path: Path, fault: Exception) -> NoReturn:
+    """Raise the error of a file that cannot be read now. Its cause is an OSError."""
+    reason = describe_fault(fault)
+    cause = fault if isinstance(fault, OSError) else OSError(errno.ENOMEM, reason)
+    raise RecordError(path, f"it cannot be read ({reason})") from cause
+
+
+@contextlib.contextmanager
+def refuse_unreadable(path: Path) -> Iterator[None]:
+    """Inside, a fault becomes a RecordError. A file that does not exist is no fault."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except FAULTS as fault:
+        _refuse(path, fault)
+
+
 @contextlib.contextmanager
 def open_bounded(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
     """Open a regular file of at most `max_bytes` for reading.
@@ -164,7 +200,7 @@ def open_bounded(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
     FileNotFoundError
         If it does not exist.
     """
-    try:
+    with refuse_unreadable(path):
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             raise RecordError(path, "it is not a regular file")
@@ -172,10 +208,6 @@ def open_bounded(path: Path, max_bytes: int) -> Iterator[BinaryIO]:
             raise RecordError(path, f"it is larger than {max_bytes // 2**20} MiB")
         with path.open("rb") as file:
             yield file
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
 
 
 def read_bounded(path: Path, max_bytes: int) -> bytes:
@@ -294,12 +326,8 @@ def read_task(path: Path) -> Task:
     FileNotFoundError
         If it does not exist.
     """
-    try:
+    with refuse_unreadable(path):
         status = path.lstat()
-    except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise RecordError(path, f"it cannot be read ({error.strerror or error})") from error
     key = (os.fspath(path), status.st_size, status.st_mtime_ns)
     task = _cache.get(key)
     if task is None:
@@ -310,13 +338,15 @@ def read_task(path: Path) -> Task:
 
 def read_unless_refused(path: Path, read: Callable[[Path], T]) -> T:
     """Read a file, but raise the same error again if it was refused before and is unchanged."""
-    status = path.lstat()
+    with refuse_unreadable(path):
+        status = path.lstat()
     key = (os.fspath(path), status.st_size, status.st_mtime_ns)
     if key in _refused:
         error, arguments = _refused[key]
         raise error(*arguments)
     try:
-        return read(path)
+        with refuse_unreadable(path):
+            return read(path)
     except RecordError as error:
         if not isinstance(error.__cause__, OSError):  # else it may be readable the next time
             if len(_refused) >= MAX_CACHED_RECORDS:
@@ -347,9 +377,8 @@ def read_plain(path: Path) -> Plain:
 def _loads(data: bytes, path: Path) -> Plain:
     try:
         return loads_plain(data, needs_checksum=True)
-    except MemoryError:
-        lack = OSError(errno.ENOMEM, "there is not enough memory")
-        raise RecordError(path, f"it cannot be read ({lack.strerror})") from lack
+    except MemoryError as fault:
+        _refuse(path, fault)
     except ValueError as error:
         raise RecordError(path, str(error)) from None
 

@@ -5,7 +5,7 @@ table itself has fewer numbers than that, they can be inverted: an attack that f
 sketch found 10 of 10 rows of one column, and 25 of 40. So of small tables only sizes and class
 ratios are stored. The numbers of larger tables are rounded to about a tenth of their sampling
 error, because all further digits describe these very rows and not the distribution that they come
-from.
+from. In memory, a search describes its own data in full, however small they are.
 """
 
 from __future__ import annotations
@@ -14,21 +14,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-MIN_ROWS, MIN_ROWS_OF_NARROW_TABLE = 50, 100
-MAX_NARROW_COLUMNS = 2
+MIN_ROWS = 100
 MAX_DIGITS = 5
 SIZES = ("log_rows", "log_columns", "log_outputs", "log_classes")  # known anyway
 _DESCRIPTIONS = ("sketch", "meta_features", "response_curves", "scales")
-
-
-def is_too_small(n_rows: int, n_columns: int | None) -> bool:
-    """Whether a table is so small that a description of it would reveal its rows.
-
-    >>> is_too_small(49, 10), is_too_small(50, 10), is_too_small(99, 2), is_too_small(100, 1)
-    (True, False, True, False)
-    """
-    is_narrow = n_columns is None or n_columns <= MAX_NARROW_COLUMNS
-    return n_rows < (MIN_ROWS_OF_NARROW_TABLE if is_narrow else MIN_ROWS)
 
 
 def limit_disclosure(profile: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,7 +35,7 @@ def limit_disclosure(profile: Mapping[str, Any]) -> dict[str, Any]:
     n_rows, features = profile["n_rows"], profile.get("meta_features") or {}
     sketch = profile.get("sketch")
     curves, scales = (profile.get(name) or {} for name in ("response_curves", "scales"))
-    if is_too_small(n_rows, profile.get("n_features")):
+    if n_rows < MIN_ROWS:  # a description of the table would reveal its rows
         features = {name: features[name] for name in SIZES if name in features}
         sketch, curves, scales = None, {}, {}
     n_digits = count_digits(n_rows)
@@ -71,8 +60,8 @@ def limit_disclosure(profile: Mapping[str, Any]) -> dict[str, Any]:
 def count_digits(n_rows: int) -> int:
     """Count the decimals of a mean over n rows that describe more than these rows.
 
-    >>> [count_digits(n) for n in (50, 100, 500, 10_000, 10**6)]
-    [2, 2, 3, 3, 4]
+    >>> [count_digits(n) for n in (100, 101, 500, 10_000, 10**6)]
+    [2, 3, 3, 3, 4]
     """
     return min(MAX_DIGITS, math.ceil(math.log10(max(n_rows, 10)) / 2 - 1e-9) + 1)
 

@@ -19,8 +19,9 @@ A generator of this package (splitmix64) draws the random features, so they are 
 machine and with every version of numpy. The numbers are rounded. All of them are means over n
 rows. Like meta-features, they reveal the shape of distributions (roughly, the histogram of a
 random feature and its relation to the target), not the values of single rows. The fewer rows, the
-more they reveal, so tables with fewer than `MIN_ROWS` rows get no sketch. Whoever guesses the
-whole table can check the guess.
+more they reveal, so tables with fewer than `MIN_ROWS` rows get no sketch, and the sketch of a table
+with fewer than 100 rows is never stored (`_disclosure`). Whoever guesses the whole table can check
+the guess.
 """
 
 from __future__ import annotations

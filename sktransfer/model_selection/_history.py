@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
 from sktransfer.archive import Archive, ArchiveKey, OutOfReachError, Selection
 from sktransfer.archive._key import without_hashes
 from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
-from sktransfer.exceptions import ArchiveWarning, ResumeWarning, TransferWarning
+from sktransfer.exceptions import ResumeWarning, TransferWarning
+from sktransfer.model_selection._archive_faults import warn_of_faults
 from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.model_selection._plan import SearchPlan, default_batch_size
 from sktransfer.model_selection._results import PlainRows
@@ -137,14 +139,12 @@ def _select_past_tasks(plan: SearchPlan, data: DatasetProfile) -> Selection:
     archive, model = plan.archive, plan.model
     if archive is None or model is None or not model.uses_past_tasks:
         return Selection((), ())
-    try:
+    with _warn_unreadable(archive):
         limit = limit_past_tasks(model, data, model_folders(archive))
         found = archive.select(plan.space, data, limit=limit)
         is_cached = has_cached(archive, model, plan.space, found.used, plan.metrics, data)
         return found if is_cached else found.loaded()
-    except Exception as error:
-        _warn_unreadable(archive, error)
-        return Selection((), ())
+    return Selection((), ())
 
 
 def _seal(archive: Archive, data: DatasetProfile) -> tuple[ArchiveKey | None, DatasetProfile]:
@@ -162,11 +162,8 @@ def _seal(archive: Archive, data: DatasetProfile) -> tuple[ArchiveKey | None, Da
     return key, data if key is None else key.seal(data)
 
 
-def _warn_unreadable(archive: Archive, error: Exception) -> None:
-    warn_user(
-        f"{archive!r} cannot be read ({error!r}). The search starts without it.",
-        ArchiveWarning,
-    )
+def _warn_unreadable(archive: Archive) -> AbstractContextManager[None]:
+    return warn_of_faults(f"{archive!r} cannot be read", "The search starts without it.")
 
 
 # -- an earlier run -------------------------------------------------------------------------------
@@ -203,7 +200,7 @@ def _resume(
     """The earlier run to continue, or trials of searches in another space."""
     if not plan.resume and not plan.verbose:
         return _Earlier(selection)
-    try:
+    with _warn_unreadable(archive):
         compared = _compare_searches(archive, digests)
         if not plan.resume:
             return _Earlier(selection, reusable=_find_reusable(plan, compared))
@@ -218,9 +215,7 @@ def _resume(
         if earlier is None and not reused:
             _warn_of_similar(compared)
         return _Earlier(selection, earlier, widened, reused)
-    except Exception as error:
-        _warn_unreadable(archive, error)
-        return _Earlier(selection)
+    return _Earlier(selection)
 
 
 _Compared = list[tuple[frozenset[str], Task]]

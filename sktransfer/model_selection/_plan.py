@@ -16,8 +16,10 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from sktransfer.archive import Archive, check_overlap
+from sktransfer.archive._storage import archive_directory
 from sktransfer.dataset import check_keep
-from sktransfer.exceptions import ArchiveWarning, SpaceWarning
+from sktransfer.exceptions import SpaceWarning
+from sktransfer.model_selection._archive_faults import warn_of_faults
 from sktransfer.model_selection._initial import parse_initial
 from sktransfer.model_selection._sklearn_compat import BaseSearchCV
 from sktransfer.model_selection._stopping import StoppingRule, can_limit_fits
@@ -247,22 +249,29 @@ def open_archive(archive: str | os.PathLike[str] | Archive | None) -> Archive | 
         return None
     check_keep(given.keep)
     check_overlap(given.overlap)
-    try:
+    if problem := _find_path_problem(given):
+        raise NotADirectoryError(
+            f"archive={archive!r} cannot be used: {problem}. Pass a directory, which may be new, "
+            "or None."
+        )
+    with warn_of_faults(
+        f"archive={archive!r} is out of reach", "The search continues without an archive."
+    ):
         opened = given.resolved()
         len(opened)
+        return opened
+    return None
+
+
+def _find_path_problem(archive: Archive) -> NotADirectoryError | None:
+    """The error of a path that cannot be a directory; None if there is none, or another one."""
+    try:
+        archive_directory(archive.path or "")
     except NotADirectoryError as error:
-        raise NotADirectoryError(
-            f"archive={archive!r} cannot be used: {error}. Pass a directory, which may be new, "
-            "or None."
-        ) from None
-    except (OSError, RuntimeError) as error:
-        warn_user(
-            f"archive={archive!r} is out of reach ({error}). The search continues without an "
-            "archive.",
-            ArchiveWarning,
-        )
+        return error
+    except Exception:  # such as no home directory: no mistake of the user
         return None
-    return opened
+    return None
 
 
 def default_batch_size(n_workers: int, n_splits: int) -> int:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from sktransfer.archive import Archive, select_past_tasks
 from sktransfer.dataset import MatrixLike, TargetLike, profile
+from sktransfer.model_selection._archive_faults import warn_of_faults
 from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.model_selection._mlflow import pause_autologging
 from sktransfer.model_selection._plan import open_archive, parse_space
@@ -108,11 +109,11 @@ def suggest_for(
     parsed = parse_space(space, estimator, archive)
     with pause_autologging():
         data = profile(X, y, keep="sample", enclosing=enclosing_data())  # nothing of it is written
-    if archive is None:
-        selection = select_past_tasks(extra_tasks, parsed, data, "exclude")
-    else:
-        limit = limit_past_tasks(make_surrogate(surrogate), data, model_folders(archive))
-        selection = archive.select(parsed, data, extra_tasks=extra_tasks, limit=limit)
+    selection = select_past_tasks(extra_tasks, parsed, data, "exclude")
+    if archive is not None:
+        with warn_of_faults(f"{archive!r} cannot be read", "Nothing is learned from it."):
+            limit = limit_past_tasks(make_surrogate(surrogate), data, model_folders(archive))
+            selection = archive.select(parsed, data, extra_tasks=extra_tasks, limit=limit)
     optimizer = TransferOptimizer(
         parsed,
         selection.used,

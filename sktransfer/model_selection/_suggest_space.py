@@ -18,6 +18,7 @@ from scipy import stats
 
 from sktransfer.archive import Archive, Starter, starter_folder
 from sktransfer.exceptions import RecordError
+from sktransfer.model_selection._archive_faults import warn_of_faults
 from sktransfer.model_selection._default_spaces import (
     GOOD_SHARE,
     WRITTEN,
@@ -158,10 +159,9 @@ def _own_tasks(name: str, archive: str | os.PathLike[str] | Archive | None) -> l
     opened = archive if isinstance(archive, Archive) else Archive(archive)
     if opened.is_switched_off:
         return []
-    try:
+    with warn_of_faults(f"{archive!r} cannot be read", "The space is suggested without it."):
         return [task for task in opened if name in task.space["predictors"]]
-    except (OSError, RuntimeError):  # out of reach
-        return []
+    return []
 
 
 def _default_values(owner: Estimator) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from sklearn.base import BaseEstimator, clone
 
 from sktransfer.archive import Archive, load_tasks
 from sktransfer.archive._selection import count_in_steps
+from sktransfer.archive._storage import FAULTS
 from sktransfer.dataset import DatasetProfile
 from sktransfer.exceptions import SurrogateWarning
+from sktransfer.model_selection._archive_faults import warn_of_faults
 from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.optimizer import PastScale, TransferOptimizer, are_columns_scaled
 from sktransfer.pretrained import model_digest
@@ -36,11 +38,19 @@ def fit_or_load(optimizer: TransferOptimizer, archive: Archive | None) -> None:
     extended is fitted to the first tasks only, a sample that searches on other data share, and the
     rest is added. Records that turn out to be damaged are removed from the optimizer's tasks.
     """
-    optimizer.model_folders = model_folders(archive)
-    if archive is None or not optimizer.surrogate.is_cacheable or not optimizer.tasks:
-        optimizer.tasks = load_tasks(optimizer.tasks)
-        optimizer.fit_surrogate()
-        return
+    tasks = optimizer.tasks
+    if archive is not None:
+        problem, consequence = f"{archive!r} cannot be used", "The surrogate is fitted without it."
+        with warn_of_faults(problem, consequence, FAULTS):  # other errors are the surrogate's
+            optimizer.model_folders = model_folders(archive)
+            if optimizer.surrogate.is_cacheable and tasks:
+                _fit_with_cache(optimizer, archive)
+                return
+    optimizer.tasks = load_tasks(tasks)
+    optimizer.fit_surrogate()
+
+
+def _fit_with_cache(optimizer: TransferOptimizer, archive: Archive) -> None:
     n = count_fitted(optimizer.surrogate, len(optimizer.tasks))
     optimizer.tasks, added = optimizer.tasks[:n], optimizer.tasks[n:]
     _fit_or_load_sample(optimizer, archive)

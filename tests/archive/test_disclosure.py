@@ -4,9 +4,11 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import loguniform
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
+from sktransfer import Archive, TransferSearchCV
 from sktransfer.dataset import profile
 from sktransfer.dataset._disclosure import SIZES, limit_disclosure
 
@@ -20,7 +22,7 @@ def data(n, p):
 
 @pytest.mark.parametrize(
     ("n", "p", "is_small"),
-    [(49, 5, True), (50, 5, False), (50, 3, False), (99, 2, True), (99, 1, True), (100, 1, False)],
+    [(50, 3, True), (99, 5, True), (99, 1, True), (100, 1, False), (100, 5, False)],
 )
 def test_small_tables_keep_sizes_only(n, p, is_small):
     whole = profile(*data(n, p)).to_dict()
@@ -62,3 +64,19 @@ def test_archive_stores_no_more(archive, make_task, tmp_path, way):
             archive.import_(tmp_path / "a.zip")
         found = archive[id].profile
     assert found["sketch"] is None and found["meta_features"].keys() <= {*SIZES}
+
+
+def test_small_table_is_searched_with_its_whole_profile(tmp_path):
+    """Only what is stored is limited: the pretrained model reads the profile in memory."""
+    archive = Archive(tmp_path, starter=False)
+
+    def fit(n):
+        space = {"C": loguniform(1e-2, 1e2), "gamma": loguniform(1e-3, 1e1)}
+        search = TransferSearchCV(SVC(), space, n_iter=2, cv=2, archive=archive, random_state=0)
+        return search.fit(*data(n, 4))
+
+    first, later = fit(60), fit(99)
+    assert first.embedding_ is not None
+    assert archive[first.task_id_].profile["response_curves"] == {}
+    assert later.embedding_ is not None
+    assert [(row["id"], row["excluded"]) for row in later.source_tasks_] == [(first.task_id_, None)]

@@ -1,5 +1,6 @@
 """The index: `select` opens only records that matter, and never uses a stale entry."""
 
+import contextlib
 import copy
 import os
 import pickle
@@ -7,6 +8,7 @@ import shutil
 import warnings
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -317,6 +319,41 @@ def test_damaged_index_does_not_change_selection(mixed, monkeypatch):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert mixed.select(SPACE) == expected
+
+
+class Entry:
+    """An entry of a folder whose status cannot be read."""
+
+    def __init__(self, entry):
+        self.name = entry.name
+        self._entry = entry
+
+    def stat(self, **options):
+        if self.name.startswith("c"):
+            raise OSError(5, "Input/output error")
+        return self._entry.stat(**options)
+
+
+def test_select_uses_the_other_records_if_one_cannot_be_asked(archive, make_task, monkeypatch):
+    for id in "abcd":
+        archive.append(make_task(id=id))
+    scandir, lstat = os.scandir, Path.lstat
+
+    @contextlib.contextmanager
+    def scan(path):
+        with scandir(path) as entries:
+            yield map(Entry, entries)
+
+    def refuse(path):
+        if path.stem == "c":
+            raise MemoryError
+        return lstat(path)
+
+    monkeypatch.setattr(os, "scandir", scan)
+    monkeypatch.setattr(Path, "lstat", refuse)
+    monkeypatch.setattr(_index, "_known", {})
+    with pytest.warns(ArchiveWarning, match=r"c.joblib.*cannot be read \(there is not enough"):
+        assert [task.id for task in archive.select().used] == ["a", "b", "d"]
 
 
 def test_lazy_task_equals_task(mixed):

@@ -1,5 +1,6 @@
 """`SearchPlan`: the validated parameters of a search, and the functions that parse them."""
 
+import errno
 import gc
 import math
 import os
@@ -220,13 +221,28 @@ def test_file_as_archive_raises_error_that_names_the_parameter(tmp_path):
         open_archive(path)
 
 
-@pytest.mark.parametrize("error", [PermissionError("denied"), RuntimeError("no home")], ids=repr)
+@pytest.mark.parametrize(
+    "error", [PermissionError("denied"), RuntimeError("no home"), MemoryError()], ids=repr
+)
 def test_unreadable_archive_gives_a_warning_and_none(tmp_path, monkeypatch, error):
     def fail(*args):
         raise error
 
     monkeypatch.setattr(Archive, "__len__", fail)
     with pytest.warns(ArchiveWarning, match=r"out of reach .*continues without an archive"):
+        assert open_archive(tmp_path) is None
+
+
+@pytest.mark.parametrize("code", [errno.ENOTDIR, errno.EIO])
+def test_path_that_cannot_be_asked_is_no_mistake_of_the_user(tmp_path, monkeypatch, code):
+    (tmp_path / "tasks").mkdir()
+
+    def fail(*args, **kwargs):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "listdir", fail)
+    monkeypatch.setattr(os, "stat", fail)
+    with pytest.warns(ArchiveWarning, match="out of reach"):
         assert open_archive(tmp_path) is None
 
 

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 from sktransfer import Archive, Task, TransferOptimizer, TransferSearchCV, profile, suggest
-from sktransfer.exceptions import SurrogateWarning
+from sktransfer.exceptions import ArchiveWarning, SurrogateWarning
 from sktransfer.surrogates import DistGP
 from sktransfer.surrogates._core.joint_surrogate import JointSurrogate
 
@@ -264,10 +264,13 @@ def test_cached_state_that_cannot_be_set_is_trained_again(archive, trainings, mo
 
 
 def test_source_tasks_name_the_basis_of_their_similarity(archive):
+    large = profile(*make_data(7, n=100))  # the sketch of a smaller table is not stored
+    trials = [({"C": 1.0, "gamma": 0.1}, 0.9)]
+    archive.append(Task.from_trials(SPACE, trials, large, estimator=SVC(), id="large"))
     X = ["good words", "bad words"] * 20
     text_task = Task.from_trials(
         SPACE,
-        [({"C": 1.0, "gamma": 0.1}, 0.9)],
+        trials,
         profile(X, [0, 1] * 20),
         estimator=SVC(),
         id="text",
@@ -277,6 +280,31 @@ def test_source_tasks_name_the_basis_of_their_similarity(archive):
         SVC(), SPACE, n_iter=1, archive=archive, surrogate=make_fast_surrogate(), random_state=0
     )
     rows = {row["id"]: row for row in search.fit(*make_data(98)).source_tasks_}
-    assert rows["t0"]["basis"] == "its sketch"
+    assert rows["large"]["basis"] == "its sketch"
+    assert rows["t0"]["basis"].startswith("sizes and labels only")
     assert rows["text"]["basis"].startswith("sizes and labels only: X is text")
     assert all(0 <= row["similarity"] <= 1 for row in rows.values())
+
+
+def test_unreadable_archive_gives_suggestions_and_a_warning(archive, monkeypatch):
+    def fail(*args, **kwargs):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(type(archive), "select", fail)
+    with pytest.warns(ArchiveWarning, match="Nothing is learned from it"):
+        [found] = suggest(SVC(), SPACE, *make_data(99), archive=archive)
+    assert found.note == "from the pretrained model"
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), MemoryError()], ids=repr)
+def test_surrogate_is_fitted_without_a_cache_that_fails(archive, monkeypatch, error):
+    def fail(*args):
+        raise error
+
+    monkeypatch.setattr("sktransfer.archive._model_cache.ModelCache.get", fail)
+    options = {"archive": archive, "surrogate": make_fast_surrogate(), "random_state": 0}
+    with pytest.warns(ArchiveWarning, match="fitted without it"):
+        [found] = suggest(SVC(), SPACE, *make_data(99), **options)
+    monkeypatch.undo()
+    [expected] = suggest(SVC(), SPACE, *make_data(99), **options)
+    assert found.params == expected.params

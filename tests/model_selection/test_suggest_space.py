@@ -27,6 +27,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, profile, suggest_space
+from sktransfer.exceptions import ArchiveWarning
 from sktransfer.model_selection._default_spaces import WRITTEN, _add_values
 from sktransfer.model_selection._suggest_space import _has_effect
 
@@ -338,6 +339,14 @@ def test_newest_space_of_the_own_archive_is_suggested(tmp_path):
     X = np.random.default_rng(0).normal(size=(40, 2))
     search = TransferSearchCV(SVR(), "auto", n_iter=2, cv=2, archive=archive, random_state=0)
     assert sorted(search.fit(X, X[:, 0]).space_.names) == ["C", "epsilon", "kernel"]
+
+
+def test_unreadable_archive_gives_a_space_and_a_warning(tmp_path, monkeypatch):
+    archive = Archive(tmp_path)
+    monkeypatch.setattr(Archive, "__iter__", lambda self: iter([None]))
+    with pytest.warns(ArchiveWarning, match="suggested without it"):
+        found = suggest_space(SVC(), archive=archive)
+    assert found.keys() == suggest_space(SVC(), archive=None).keys()
 
 
 def own_search(space, best, estimator=None):
