@@ -46,7 +46,7 @@ from benchmarks.starter_scores import score_classifier, score_regressor
 from benchmarks.starter_spaces import Branch, Spec, specs
 from sktransfer import Archive, DatasetProfile, Space, Task, TransferOptimizer, Trial, profile
 from sktransfer.archive import library_versions
-from sktransfer.archive._storage import PACKAGED_STARTER
+from sktransfer.archive._locations import PACKAGED_STARTER
 from sktransfer.surrogates.gp import GP
 
 WORK = runner.WORK / "starter"

@@ -4,6 +4,7 @@ from sktransfer.archive._archive import Archive
 from sktransfer.archive._exchange import ImportReport
 from sktransfer.archive._journal import Journal
 from sktransfer.archive._key import ArchiveKey
+from sktransfer.archive._locations import is_remote
 from sktransfer.archive._maintenance import Finding
 from sktransfer.archive._outline import Outline, make_outline, tabulate_outlines
 from sktransfer.archive._record import library_versions
@@ -17,7 +18,6 @@ from sktransfer.archive._selection import (
     select_past_tasks,
 )
 from sktransfer.archive._starter import Starter, starter_folder
-from sktransfer.archive._storage import is_remote
 from sktransfer.exceptions import NewerFormatError, RecordError
 
 __all__ = [

@@ -34,6 +34,14 @@ from sktransfer.archive._index import add_entry, save_if_worthwhile
 from sktransfer.archive._journal import Journals
 from sktransfer.archive._key import ArchiveKey, read_key, read_key_or_warn
 from sktransfer.archive._listing import find_similar, list_tasks, merge_by_id, read_tasks
+from sktransfer.archive._locations import (
+    archive_directory,
+    is_default_directory,
+    is_remote,
+    is_switched_off,
+    resolve_path,
+    starter_directory,
+)
 from sktransfer.archive._maintenance import Age, Finding, find_problems, ids_to_prune
 from sktransfer.archive._model_cache import ModelCache
 from sktransfer.archive._record import is_id, is_same_task
@@ -51,14 +59,8 @@ from sktransfer.archive._starter import Starter
 from sktransfer.archive._storage import (
     FAULTS,
     Storage,
-    archive_directory,
-    is_default_directory,
-    is_remote,
-    is_switched_off,
     parse_record,
     read_task,
-    resolve_path,
-    starter_directory,
 )
 from sktransfer.archive._summary import summarize_task
 from sktransfer.exceptions import RecordError

@@ -115,7 +115,9 @@ class LazyTask(Task):
 
     def read_profile(self) -> dict[str, Any] | None:
         """Return the profile without keeping it: those of thousands of records take a gigabyte."""
-        return self.profile if "profile" in self.__dict__ else self._read().profile
+        if "profile" in self.__dict__ or not self._entry.has_profile:
+            return self.profile
+        return self._read().profile
 
     def load(self) -> Task:
         """Return the whole task, read from disk."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sktransfer.archive import _storage
+from sktransfer.archive import _locations, _storage
 from sktransfer.archive._plain_pickle import MAX_BYTES
 from sktransfer.archive._record import is_id
 from sktransfer.exceptions import ArchiveWarning, RecordError
@@ -38,9 +38,9 @@ _warned: set[tuple[str, str, str]] = set()  # address, file and reason of warnin
 
 def open_storage(path: str | os.PathLike[str]) -> _storage.Storage:
     """Return the storage of the archive that `path` refers to now."""
-    location = os.environ.get(_storage.VARIABLE, "") if path == "auto" else path
-    if not _storage.is_remote(location):
-        return _storage.Storage(_storage.archive_directory(path))
+    location = os.environ.get(_locations.VARIABLE, "") if path == "auto" else path
+    if not _locations.is_remote(location):
+        return _storage.Storage(_locations.archive_directory(path))
     check_installed(os.fspath(location))
     return RemoteStorage(os.fspath(location))
 
@@ -106,7 +106,7 @@ class RemoteStorage(_storage.Storage):
     """
 
     def __init__(self, address: str) -> None:
-        super().__init__(_storage.mirror_directory(address))
+        super().__init__(_locations.mirror_directory(address))
         self.address = address
 
     @cached_property

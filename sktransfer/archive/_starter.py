@@ -25,7 +25,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sktransfer.archive import _storage
+from sktransfer.archive import _locations, _storage
 from sktransfer.archive._plain_pickle import MAX_BYTES, dumps_plain, loads_plain
 from sktransfer.archive._record import record_to_task
 from sktransfer.archive._selection import ProfileLike, as_profiles
@@ -49,7 +49,7 @@ _MISSING = object()
 
 def starter_folder() -> Path:
     """Return the folder of the starter archive, even if searches do not use it."""
-    return _storage.starter_directory() or _storage.PACKAGED_STARTER
+    return _locations.starter_directory() or _locations.PACKAGED_STARTER
 
 
 class Starter:

@@ -16,7 +16,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils import check_random_state
 
 from sktransfer.archive import Archive, check_overlap
-from sktransfer.archive._storage import archive_directory
+from sktransfer.archive._locations import archive_directory
 from sktransfer.dataset import check_keep
 from sktransfer.exceptions import SpaceWarning
 from sktransfer.model_selection._archive_faults import warn_of_faults

@@ -15,7 +15,7 @@ from sklearn.datasets import load_iris
 from sklearn.svm import SVC
 
 from sktransfer import TransferSearchCV
-from sktransfer.archive import Archive, _remote, _storage
+from sktransfer.archive import Archive, _locations, _remote, _storage
 from sktransfer.archive._plain_pickle import MAX_BYTES
 from sktransfer.archive._remote import RemoteStorage, _connection_options
 from sktransfer.dataset import profile
@@ -194,7 +194,7 @@ def test_remote_archive_merges_exports_and_imports(address, archive, make_task, 
 def test_export_works_without_local_copy(make_task, tmp_path):
     address = f"memory://{uuid.uuid4().hex}"
     Archive(address).append(make_task(id="one"))
-    shutil.rmtree(_storage.archive_directory(address))
+    shutil.rmtree(_locations.archive_directory(address))
     assert Archive(address).export(tmp_path / "a.zip") == 1
 
 
@@ -202,7 +202,7 @@ def test_verify_replaces_damaged_copy(make_task):
     """`verify` fetches all files again."""
     archive = Archive(f"memory://{uuid.uuid4().hex}")
     archive.append(make_task(id="one"))
-    copied = _storage.archive_directory(archive.path) / "tasks" / "one.joblib"
+    copied = _locations.archive_directory(archive.path) / "tasks" / "one.joblib"
     copied.write_bytes(b"x" * copied.stat().st_size)
     assert archive.verify() == []
     assert archive["one"].id == "one"

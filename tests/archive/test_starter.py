@@ -21,9 +21,9 @@ from benchmarks.pack_starter import pack_starter
 from sktransfer import Archive, Space, Task, TransferSearchCV, Trial, profile, suggest
 from sktransfer.archive import RecordError, Starter
 from sktransfer.archive._key import HASHES
+from sktransfer.archive._locations import PACKAGED_STARTER
 from sktransfer.archive._plain_pickle import MAX_BYTES, dumps_plain
 from sktransfer.archive._starter import STARTER_FORMAT, unpack_content
-from sktransfer.archive._storage import PACKAGED_STARTER
 from sktransfer.dataset._scales import looks_standardized
 from sktransfer.space._estimator_tree import is_scaled
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import joblib
 import pytest
 
-from sktransfer.archive import Archive, RecordError, _storage
+from sktransfer.archive import Archive, RecordError, _locations, _storage
 from sktransfer.archive._plain_pickle import dumps_plain
 
 needs_fork = pytest.mark.skipif(
@@ -61,14 +61,14 @@ def test_archive_directory_follows_platform(
     monkeypatch.delenv(variable, raising=False)
     if value is not None:
         monkeypatch.setenv(variable, value.format(tmp=tmp_path))
-    found = _storage.archive_directory("auto")
+    found = _locations.archive_directory("auto")
     assert found == Path(expected.format(tmp=tmp_path)) / "sktransfer" / "archive"
 
 
 def test_archive_directory_expands_tilde(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert _storage.archive_directory("~/past") == tmp_path / "past"
+    assert _locations.archive_directory("~/past") == tmp_path / "past"
 
 
 def test_archive_raises_if_path_is_file(tmp_path, make_task):
@@ -151,7 +151,7 @@ def test_archive_variable_works_without_home_directory(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "home", no_home)
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("SKTRANSFER_ARCHIVE", str(tmp_path / "past"))
-    assert _storage.archive_directory("auto") == tmp_path / "past"
+    assert _locations.archive_directory("auto") == tmp_path / "past"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="file names are not bytes elsewhere")

@@ -727,8 +727,8 @@ def test_resume_without_cached_model_warns_of_other_proposals(tmp_path):
         )
 
     for seed in range(6):
-        make(seed, 4).fit(*make_classification(60, 5, random_state=200 + seed))
-    data = make_classification(50, 5, random_state=9)
+        make(seed, 4).fit(*make_classification(110, 5, random_state=200 + seed))
+    data = make_classification(100, 5, random_state=9)
     before = fit_without_warnings(make(0, 4), *data)
     shutil.rmtree(tmp_path / "models")
     with pytest.warns(ResumeWarning, match="4 trials of .* not proposed again.*model cache"):

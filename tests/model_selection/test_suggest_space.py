@@ -217,7 +217,7 @@ def test_missing_starter_archive_raises_error(starter):
 
 def test_packaged_starter_is_used_if_searches_have_it_turned_off(starter, monkeypatch):
     monkeypatch.setenv("SKTRANSFER_STARTER", "none")
-    monkeypatch.setattr("sktransfer.archive._storage.PACKAGED_STARTER", starter)
+    monkeypatch.setattr("sktransfer.archive._locations.PACKAGED_STARTER", starter)
     assert "C" in suggest_space(SVC())
 
 
