@@ -98,7 +98,8 @@ def change_plain(plain: Any, choices: Choices) -> Any:
         elif kind == 2:
             owner[place] = copy.deepcopy(containers[choices.below(len(containers))])
         else:
-            owner[place] = ODD_VALUES[choices.below(len(ODD_VALUES))]
+            # A copy, because a list that contains itself would never end.
+            owner[place] = copy.deepcopy(ODD_VALUES[choices.below(len(ODD_VALUES))])
     return plain
 
 
