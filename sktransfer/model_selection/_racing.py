@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtr
 
-MAX_PROBABILITY = 0.18  # of becoming the best, below which a candidate is stopped
+MAX_PROBABILITY = 0.05  # of becoming the best, below which a candidate is stopped
 PRIOR_COUNT = 4  # differences that the variance within earlier candidates counts for
 MIN_FOR_ORDER = 4  # candidates with all folds from which on the folds are ordered by what they tell
 
