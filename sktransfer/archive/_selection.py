@@ -103,7 +103,7 @@ class Selection:
 
 
 def load_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
-    """Read the trials of tasks into memory.
+    """Read the trials and profiles of tasks into memory.
 
     Tasks without trials are left out. So are records that were damaged since they were listed, with
     a warning.
@@ -111,9 +111,12 @@ def load_tasks(tasks: Iterable[Task]) -> tuple[Task, ...]:
     found = []
     for task in tasks:
         try:
-            found += [task] if task.trials else []
+            # Both now: a profile that cannot be read later would cost the whole model.
+            trials, _ = task.trials, task.profile
         except RecordError as error:
             warn_skipped(error)
+        else:
+            found += [task] if trials else []
     return tuple(found)
 
 

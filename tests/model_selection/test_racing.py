@@ -173,7 +173,7 @@ def test_repeated_scores_are_lost_once_repeats_are_known():
     other = base - [0.02, 0.01, 0.01, 0.02, 0.03]
     seen = np.where(np.arange(N_FOLDS) < 1, base, math.nan)
     assert not make_race(base, other).is_lost(seen)
-    assert make_race(base, other, base, base).is_lost(seen)
+    assert make_race(base, other, *[base] * 9).is_lost(seen)
     # Two that agree on this fold only: chance, so that equal scores there tell less.
     chance = np.where(np.arange(N_FOLDS) < 1, base, base - 0.03)
     race = make_race(base, other, base, base)
@@ -403,7 +403,7 @@ def test_race_that_repeats_itself_needs_few_fits():
     """All configurations above 0.5 give the same model."""
     values = np.linspace(0.1, 0.99, 30)[np.random.default_rng(0).permutation(30)]
     own = make_search({"a": [*values]}, Capped(), n_iter=30).fit(X, y).cv_results_
-    assert own["n_folds_evaluated"].mean() < 0.4 * N_FOLDS
+    assert own["n_folds_evaluated"].mean() < 0.55 * N_FOLDS
     assert own["mean_test_score"].max() == pytest.approx(0.5, abs=0.03)
 
 
