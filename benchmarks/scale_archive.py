@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,8 @@ SPACE = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-5, 10)}
 FIRST_LIMITS: dict[int, float] = {100: 3, 1000: 6, 10_000: 20}
 LATER_LIMITS: dict[int, float] = {100: 0.2, 1000: 0.3, 10_000: 0.5}
 MAX_MEGABYTES = 1024
+MAX_GROWTH = 1.2  # of seconds, relative to that of the records: two runs differ by as much
+MIN_SECONDS = 0.05  # below which the growth of a time is not judged
 
 
 def make_data(seed: int, n: int = N_ROWS) -> tuple[np.ndarray, np.ndarray]:
@@ -184,8 +187,22 @@ def report(found: dict[int, dict[str, tuple[float, float]]]) -> list[str]:
         "overlap the index cannot rule out: it holds the rows of about 500. So it reads nearly all "
         "of these records, once per process, but keeps none of their profiles. A search compares "
         "only those that it uses.",
+        "",
+        judge_growth(found),
     ]
     return lines
+
+
+def judge_growth(found: dict[int, dict[str, tuple[float, float]]]) -> str:
+    """Return a sentence on what takes longer than in proportion to the number of records."""
+    faster = [
+        f"{name} ({found[large][name][0] / seconds:.0f} times from {small} to {large} records)"
+        for small, large in pairwise(sorted(found))
+        for name, (seconds, _) in found[small].items()
+        if found[large][name][0] > MAX_GROWTH * large / small * max(seconds, MIN_SECONDS)
+    ]
+    aim = "Nothing was to grow faster than the number of records"
+    return f"{aim}: **missed** by {', '.join(faster)}." if faster else f"{aim}: met."
 
 
 def judge(
