@@ -26,10 +26,12 @@ from joblib import Parallel, delayed
 
 from benchmarks import pools
 from benchmarks.data import data_folder
+from benchmarks.pretraining.residuals import Residuals, collect_residuals, fit_residual
 from benchmarks.pretraining.scores import METRICS
 from benchmarks.pretraining.surfaces import (
     DataSets,
     Surface,
+    is_synthetic,
     load_data_sets,
     load_surfaces,
     normalize,
@@ -50,6 +52,8 @@ from sktransfer.pretrained._model import (
 )
 from sktransfer.pretrained._training import TrainingOptions, TrainingSurface, train_model
 
+Arrays = dict[str, np.ndarray]
+
 PARTS = ("meta", "scale", "curve", "relative")
 """Parts of a profile that the encoder reads."""
 
@@ -57,6 +61,7 @@ SIZES = ("meta.log_rows", "meta.log_columns", "meta.log_classes")
 N_MEMBERS = 4
 N_FAMILY_SPLITS = 4
 MIN_DATA_SETS = 80  # in the store, without which an estimator gets no head
+N_RESIDUAL_FOLDS, N_RESIDUAL_MEMBERS = 3, 2  # of the models whose residuals kernels are fitted to
 MIN_SCORES = 10
 MAX_LEVEL = 5.0
 OPTIONS = TrainingOptions()
@@ -105,6 +110,7 @@ def train(
     how: str = "standardize",
     n_jobs: int = 1,
     command: str = "",
+    has_residuals: bool = False,
 ) -> dict[str, np.ndarray]:
     """Train the members of an ensemble on some of the data sets; return the arrays of the model.
 
@@ -121,6 +127,8 @@ def train(
     n_jobs : int
     command : str
         For the provenance.
+    has_residuals : bool
+        Whether to learn what the heads miss, too.
     """
     kind = data.profiles[0].kind
     columns = choose_columns(data.names, parts)
@@ -148,12 +156,57 @@ def train(
         encoders,
         provenance,
     )
+    members = _train_members(arrays, numbers, made, options, n_members, n_jobs)
+    residuals: Arrays = {}
+    if has_residuals:
+        families = np.where(is_synthetic(data.numbers), "", data.families)
+        residuals = _fit_residuals(arrays, numbers, made, families, options, n_jobs)
+    return finish_arrays(arrays, members, numbers[is_used]) | residuals
+
+
+def _train_members(
+    arrays: Arrays,
+    numbers: np.ndarray,
+    surfaces: Sequence[TrainingSurface],
+    options: TrainingOptions,
+    n_members: int,
+    n_jobs: int,
+) -> list[Arrays]:
     features = PretrainedModel(arrays).standardize(numbers)
-    members = Parallel(n_jobs=n_jobs)(
-        delayed(train_model)(features, made, replace(options, seed=seed))
+    return Parallel(n_jobs=n_jobs)(
+        delayed(train_model)(features, surfaces, replace(options, seed=seed))
         for seed in range(n_members)
     )
-    return finish_arrays(arrays, members, numbers[is_used])
+
+
+def _fit_residuals(
+    arrays: Arrays,
+    numbers: np.ndarray,
+    surfaces: Sequence[TrainingSurface],
+    families: np.ndarray,
+    options: TrainingOptions,
+    n_jobs: int,
+) -> Arrays:
+    """Kernels of what the heads miss, on perturbed tables of families that were left out.
+
+    The family of a synthetic table is "".
+    """
+    parts: dict[str, list[Residuals]] = {surface.owner: [] for surface in surfaces}
+    names = np.random.default_rng(0).permutation(np.unique(families[families != ""]))
+    for number in range(N_RESIDUAL_FOLDS):
+        is_out = np.isin(families, names[number::N_RESIDUAL_FOLDS])
+        seen = [surface.take(~is_out) for surface in surfaces]
+        members = _train_members(arrays, numbers, seen, options, N_RESIDUAL_MEMBERS, n_jobs)
+        model = PretrainedModel(finish_arrays(arrays, members, numbers[~is_out]))
+        for owner, found in parts.items():
+            own = [surface.take(is_out) for surface in surfaces if surface.owner == owner]
+            found.append(collect_residuals(model, numbers, own))
+    fitted = Parallel(n_jobs=n_jobs)(delayed(fit_residual)(found) for found in parts.values())
+    return {
+        f"residual.{owner}.{name}": array
+        for owner, found in zip(parts, fitted, strict=True)
+        for name, array in found.items()
+    }
 
 
 def add_heads(
@@ -280,6 +333,7 @@ def main() -> None:
                 n_members=options.members,
                 n_jobs=options.jobs,
                 command="python -m benchmarks.pretraining.train",
+                has_residuals=True,
             )
             folder = options.out / str(number) if options.leave_out else options.out
             folder.mkdir(parents=True, exist_ok=True)

@@ -317,6 +317,7 @@ class Archive:
         overlap: float | str | None = None,
         extra_tasks: Iterable[Task] = (),
         limit: Limit | None = None,
+        starter: bool = True,
     ) -> Selection:
         """Select the past tasks to use for a target task.
 
@@ -335,6 +336,8 @@ class Archive:
         limit : Limit or None
             Use only the tasks with the most similar data. The others are excluded without being
             read, so their rows are not compared.
+        starter : bool, default=True
+            Whether to use tasks of the starter archive, if the archive itself does.
 
         Returns
         -------
@@ -356,7 +359,8 @@ class Archive:
         target = describe_space(space)
         storage = self._open(refresh=True)
         tasks = list(self._listed(storage))
-        tasks += self._starter().candidates(target, profile)
+        if starter:
+            tasks += self._starter().candidates(target, profile)
         if extra := list(extra_tasks):
             known = {task.id for task in tasks}
             tasks += [task for task in extra if task.id not in known]

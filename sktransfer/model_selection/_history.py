@@ -35,7 +35,7 @@ from sktransfer.model_selection._reuse import (
     is_reusable,
     stored_folds,
 )
-from sktransfer.model_selection._similar_data import limit_past_tasks
+from sktransfer.model_selection._similar_data import limit_past_tasks, needs_starter
 from sktransfer.model_selection._sklearn_compat import Folds, enclosing_data
 from sktransfer.model_selection._surrogate_cache import has_cached
 from sktransfer.task import Task, new_task_id
@@ -140,8 +140,10 @@ def _select_past_tasks(plan: SearchPlan, data: DatasetProfile) -> Selection:
     if archive is None or model is None or not model.uses_past_tasks:
         return Selection((), ())
     with _warn_unreadable(archive):
-        limit = limit_past_tasks(model, data, model_folders(archive))
-        found = archive.select(plan.space, data, limit=limit)
+        folders = model_folders(archive)
+        limit = limit_past_tasks(model, data, folders)
+        starter = needs_starter(model, plan.space, data, plan.metrics, folders)
+        found = archive.select(plan.space, data, limit=limit, starter=starter)
         is_cached = has_cached(archive, model, plan.space, found.used, plan.metrics, data)
         return found if is_cached else found.loaded()
     return Selection((), ())

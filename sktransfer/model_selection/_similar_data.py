@@ -1,4 +1,4 @@
-"""Which past tasks a surrogate looks at, if there are more than it can use: those on similar data.
+"""Which past tasks a surrogate looks at: those on similar data, and perhaps the starter archive.
 
 Data sets are compared by the pretrained embedding, or by their meta-features where there is no
 model of their kind. Both are computed from what the index of the archive holds, so that records
@@ -15,7 +15,9 @@ import numpy as np
 from sktransfer.archive import Limit, Outline, make_outline, outlines_of, tabulate_outlines
 from sktransfer.dataset import DatasetProfile
 from sktransfer.dataset._response_curves import relative_columns
+from sktransfer.optimizer import find_embedding, find_score_prior
 from sktransfer.pretrained import PretrainedModel, load_model
+from sktransfer.space import Space
 from sktransfer.surrogates import Surrogate
 from sktransfer.task import Task
 
@@ -43,6 +45,24 @@ def limit_past_tasks(
         return compare_outlines([target, *outlines_of(tasks)], model)
 
     return Limit(surrogate.max_past_tasks, distances, surrogate.n_similar_tasks)
+
+
+def needs_starter(
+    surrogate: Surrogate,
+    space: Space,
+    data: DatasetProfile,
+    metric: Sequence[str],
+    folders: Sequence[Path],
+) -> bool:
+    """Return whether a surrogate has use for the starter archive.
+
+    Where a pretrained model predicts the scores, it knows more than these few tasks, and reading
+    them would take half of the time before the first trial.
+    """
+    if not surrogate.uses_prior:
+        return True
+    prior = find_score_prior(space, data, metric, folders)
+    return prior is None or not prior.has_scores or find_embedding(prior, data) is None
 
 
 def compare_outlines(outlines: Sequence[Outline], model: PretrainedModel | None) -> np.ndarray:

@@ -16,7 +16,7 @@ from sktransfer.model_selection._archive_faults import warn_of_faults
 from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.model_selection._mlflow import pause_autologging
 from sktransfer.model_selection._plan import open_archive, parse_space
-from sktransfer.model_selection._similar_data import limit_past_tasks
+from sktransfer.model_selection._similar_data import limit_past_tasks, needs_starter
 from sktransfer.model_selection._sklearn_compat import enclosing_data
 from sktransfer.model_selection._surrogate_cache import fit_or_load
 from sktransfer.optimizer import Suggestion, TransferOptimizer
@@ -112,8 +112,12 @@ def suggest_for(
     selection = select_past_tasks(extra_tasks, parsed, data, "exclude")
     if archive is not None:
         with warn_of_faults(f"{archive!r} cannot be read", "Nothing is learned from it."):
-            limit = limit_past_tasks(make_surrogate(surrogate), data, model_folders(archive))
-            selection = archive.select(parsed, data, extra_tasks=extra_tasks, limit=limit)
+            model, folders = make_surrogate(surrogate), model_folders(archive)
+            limit = limit_past_tasks(model, data, folders)
+            starter = needs_starter(model, parsed, data, metric, folders)
+            selection = archive.select(
+                parsed, data, extra_tasks=extra_tasks, limit=limit, starter=starter
+            )
     optimizer = TransferOptimizer(
         parsed,
         selection.used,

@@ -4,7 +4,12 @@ from sktransfer.optimizer._optimizer import TransferOptimizer
 from sktransfer.optimizer._past_tasks import PastScale
 from sktransfer.optimizer._pool import Pool
 from sktransfer.optimizer._proposal import Proposal, Suggestion
-from sktransfer.optimizer._score_prior import are_columns_scaled, metric_of_head
+from sktransfer.optimizer._score_prior import (
+    are_columns_scaled,
+    find_embedding,
+    find_score_prior,
+    metric_of_head,
+)
 
 __all__ = [
     "PastScale",
@@ -13,5 +18,7 @@ __all__ = [
     "Suggestion",
     "TransferOptimizer",
     "are_columns_scaled",
+    "find_embedding",
+    "find_score_prior",
     "metric_of_head",
 ]

@@ -22,6 +22,7 @@ from sktransfer.pretrained import PretrainedModel, Units, load_model, scale_of
 from sktransfer.space import Space, is_scaled
 from sktransfer.space._axes import is_number
 from sktransfer.surrogates import ScorePrior
+from sktransfer.surrogates._core.kernels import kernel_matrix
 from sktransfer.surrogates._core.transported_past import MAX_STRANGENESS
 
 N_KNOTS = 65  # of a continuous axis, between which codes are interpolated
@@ -135,6 +136,11 @@ class PretrainedScores(ScorePrior):
             if name.partition(".")[0] == owner and "@" not in name
         }
         self._has_own_target = any(n.startswith("TransformedTarget") for n in space.fixed)
+        self._residual = model.residual_of(owner)
+        if self._residual is not None:
+            _, self.residual_variance, self.residual_noise = self._residual
+        ends = [self._encoder.columns_of(each.parameter) for each in self._columns]
+        self._searched = [column for end in ends for column in range(end.start, end.stop)]
         self._tables: dict[bytes, tuple[np.ndarray, list[np.ndarray]]] = {}
         self._described: tuple[DatasetProfile | None, np.ndarray | None] = None, None
 
@@ -177,6 +183,15 @@ class PretrainedScores(ScorePrior):
     def predict(self, theta: np.ndarray, descriptions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         codes = np.stack([self._encode(theta, each[-N_UNITS:]) for each in descriptions])
         return self._model.predict(self._owner, codes, self.embedding(descriptions), self._metric)
+
+    def correlation(
+        self, theta: np.ndarray, anchors: np.ndarray, description: np.ndarray
+    ) -> np.ndarray | None:
+        if self._residual is None:
+            return None
+        units, lengths = description[-N_UNITS:], self._residual.lengths[self._searched]
+        A, B = (self._encode(codes, units)[:, self._searched] for codes in (theta, anchors))
+        return kernel_matrix(A, B, lengths, np.zeros(len(lengths), dtype=bool), "matern52")
 
     def _encode(self, theta: np.ndarray, log_units: np.ndarray) -> np.ndarray:
         """What the head reads of configurations; (n, d) -> (n, k)."""

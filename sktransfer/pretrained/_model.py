@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,24 @@ MAX_BEYOND = 0.5  # how far it may lie outside of the usual range, in widths of 
 MIN_KNOWN_SHARE = 0.5  # of the numbers, below which a data set cannot be embedded
 
 Arrays = Mapping[str, np.ndarray]
+
+
+class Residual(NamedTuple):
+    """What a head misses: a process with a Matérn-5/2 kernel.
+
+    Parameters
+    ----------
+    lengths : ndarray of shape (k - 1,)
+        Lengthscales of the columns of a code, without the last one, whether X is scaled.
+    variance : float
+        In variances that the head predicts.
+    noise : float
+        Variance of the noise of comparable scores.
+    """
+
+    lengths: np.ndarray
+    variance: float
+    noise: float
 
 
 class PretrainedModel:
@@ -167,6 +185,17 @@ class PretrainedModel:
         stds = np.exp(np.clip(out[:, :, M + metric], MIN_LOG_STD, MAX_LOG_STD))
         variance = (stds * stds).mean(axis=0) + means.var(axis=0)
         return means.mean(axis=0).reshape(K, n), np.sqrt(variance).reshape(K, n)
+
+    def residual_of(self, owner: str) -> Residual | None:
+        """What the head of an estimator misses; None if that was not learned."""
+        name = f"residual.{owner}"
+        if f"{name}.lengths" not in self._arrays:
+            return None
+        lengths, variances = (
+            np.asarray(self._arrays[f"{name}.{part}"], dtype=float)
+            for part in ("lengths", "variances")
+        )
+        return Residual(lengths, *map(float, variances))
 
     def predict_level(
         self, owner: str, is_scaled: bool, psi: np.ndarray, metric: int

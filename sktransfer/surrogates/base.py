@@ -30,6 +30,10 @@ class ScorePrior:
         Whether it predicts scores. Otherwise its descriptions only serve to compare data sets.
     known : ndarray of bool, shape (d,), or None
         Columns of the space that predictions depend on. None if they depend on all.
+    residual_variance : float
+        Variance of what predictions miss, in predicted variances.
+    residual_noise : float
+        Variance of the noise of comparable scores.
 
     Examples
     --------
@@ -46,6 +50,8 @@ class ScorePrior:
 
     has_scores: bool = True
     known: np.ndarray | None = None
+    residual_variance: float = 0.5
+    residual_noise: float = 0.03
 
     def describe(self, profile: DatasetProfile | None) -> np.ndarray | None:
         """The description of a data set, (q,); None if too little is known of it."""
@@ -54,6 +60,15 @@ class ScorePrior:
     def predict(self, theta: np.ndarray, descriptions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Means and standard deviations on several data sets; (n, d), (K, q) -> (K, n) twice."""
         raise TypeError(f"{type(self).__name__} must define predict.")
+
+    def correlation(
+        self, theta: np.ndarray, anchors: np.ndarray, description: np.ndarray
+    ) -> np.ndarray | None:
+        """How what predictions miss on a data set is correlated; None if it is not known.
+
+        (n, d), (k, d), (q,) -> (n, k)
+        """
+        return None
 
     def embedding(self, descriptions: np.ndarray) -> np.ndarray:
         """The part of descriptions by which data sets are compared; (K, q) -> (K, p)."""

@@ -91,7 +91,8 @@ from sktransfer.utils._threads import single_threaded
 
 MIN_TRIALS_FOR_MODEL = 3  # from which on the model proposes, if the scores differ
 N_REFERENCE_SETTINGS = 300  # past settings at which tasks are compared
-PRIOR_COUNT = 3.0  # past tasks that a pretrained prediction counts for
+PRIOR_COUNT = 10.0  # past tasks that a pretrained prediction counts for
+START_COUNT = 3.0  # trials that it proposes before the search may fill the space
 PLAIN_COUNT = 3.0  # past tasks that the plain GP counts for, when both are averaged
 
 
@@ -361,7 +362,7 @@ class TaskPrior(TaskProcesses):
     def _fills_space(self, target: EncodedTask, count: float, is_pretrained: bool) -> bool:
         """Whether the next trial fills the space, given the number of past tasks that are used."""
         n = len(target.z)
-        if n >= count + PRIOR_COUNT * is_pretrained:
+        if n >= count + START_COUNT * is_pretrained:
             scale = float(np.median(self.past_.scales)) if count and not is_pretrained else 0.0
             return target.is_flat or n < filled_until(target, scale, self.n_initial + 1)
         # The level of a few past tasks says little about that of a prediction from the data.

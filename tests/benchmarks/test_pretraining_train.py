@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("pandas")
 
+from benchmarks.pretraining.residuals import fit_residual
 from benchmarks.pretraining.surfaces import DataSets, Surface
 from benchmarks.pretraining.train import add_heads
 from sktransfer.pretrained._configurations import ConfigurationEncoder, Parameter
@@ -58,6 +59,20 @@ def test_added_head_leaves_the_others_alone(extended):
     for name, array in before.arrays().items():
         if name != "about":
             np.testing.assert_array_equal(arrays[name], array, err_msg=name)
+
+
+def test_residual_kernel_is_that_of_the_residuals():
+    """Residuals that depend on the first column only, with a lengthscale of 0.4."""
+    rng = np.random.default_rng(0)
+    codes = rng.uniform(-1, 1, size=(200, 15, 2))
+    d = np.sqrt(5) * np.abs(codes[:, :, None, 0] - codes[:, None, :, 0]) / 0.4
+    stds = np.full((200, 15), 0.5)
+    K = 0.25 * (1 + d + d * d / 3) * np.exp(-d) + 0.02 * np.eye(15)
+    residuals = np.linalg.cholesky(K) @ rng.standard_normal((200, 15, 1))
+    found = fit_residual([(codes, residuals[:, :, 0], stds, np.ones(200))])
+    assert found["lengths"][0] == pytest.approx(0.4, rel=0.25) and found["lengths"][1] > 2
+    assert found["variances"][0] == pytest.approx(1.0, rel=0.25)
+    assert found["variances"][1] == pytest.approx(0.02, abs=0.02)
 
 
 def test_provenance_tells_what_was_added(extended):

@@ -5,14 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import scale
 from sklearn.tree import DecisionTreeClassifier
 
-from sktransfer import Archive, Task, TransferSearchCV, profile
+from sktransfer import Archive, Space, Task, TransferSearchCV, profile
 from sktransfer.archive import make_outline
-from sktransfer.model_selection._similar_data import compare_outlines
-from sktransfer.pretrained import load_model
-from sktransfer.surrogates import TaskPrior
+from sktransfer.model_selection._similar_data import compare_outlines, needs_starter
+from sktransfer.pretrained import PretrainedModel, load_model
+from sktransfer.surrogates import TaskPrior, make_surrogate
 
 SPACE = {"max_depth": [1, 2, 3]}
 
@@ -51,6 +52,27 @@ def archive(tmp_path):
         )
         archive.append(replace(task, created=f"2020-01-0{seed // 2 + 1}T00:00:00+00:00"))
     return archive
+
+
+@pytest.mark.parametrize(
+    ("estimator", "surrogate", "needed"),
+    [
+        (DecisionTreeClassifier(), "auto", False),
+        (DecisionTreeClassifier(), "task-prior", True),  # uses no predictions
+        (GaussianNB(), "auto", True),  # has no head
+    ],
+)
+def test_starter_archive_is_read_where_nothing_is_predicted(estimator, surrogate, needed):
+    name = "var_smoothing" if isinstance(estimator, GaussianNB) else "max_depth"
+    space, data = Space.parse({name: [1, 2, 3]}, estimator), profile(*make_data(5, 0))
+    found = needs_starter(make_surrogate(surrogate), space, data, ("accuracy",), ())
+    assert found is needed
+
+
+def test_starter_archive_is_read_for_data_unlike_any_other(monkeypatch):
+    monkeypatch.setattr(PretrainedModel, "strangeness", lambda self, psi: 2.0)
+    space, data = Space.parse(SPACE, DecisionTreeClassifier()), profile(*make_data(5, 0))
+    assert needs_starter(TaskPrior(), space, data, ("accuracy",), ())
 
 
 def search_in(archive, n_features=5):

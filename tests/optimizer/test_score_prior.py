@@ -83,6 +83,28 @@ def test_unknown_column_does_not_change_predictions(model, data):
     assert max(np.ptp(mean), np.ptp(std)) < 1e-6
 
 
+def test_residual_is_that_of_the_learned_kernel(arrays, data):
+    lengths = np.linspace(0.3, 0.9, ENCODER.width)
+    learned = {"residual.SVC.lengths": lengths, "residual.SVC.variances": np.array([1.5, 0.01])}
+    space = Space.parse(SPACE, SVC())
+    prior = PretrainedScores(space, PretrainedModel(arrays | learned), "SVC", False, 0, True)
+    description, theta = prior.describe(data), space.encode(space.sample(6, 0))
+    codes = prior._encode(theta, description[-5:])[:, :-1] / lengths
+    d = np.sqrt(5 * ((codes[:, None] - codes[None, :4]) ** 2).sum(axis=2))
+    expected = (1 + d + d * d / 3) * np.exp(-d)
+    found = prior.correlation(theta, theta[:4], description)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    assert (prior.residual_variance, prior.residual_noise) == (1.5, 0.01)
+
+
+def test_model_without_residuals_has_the_usual_ones(model, data):
+    space = Space.parse(SPACE, SVC())
+    prior = PretrainedScores(space, model, "SVC", False, metric=0, has_level=True)
+    theta = space.encode(space.sample(2, 0))
+    assert prior.correlation(theta, theta, prior.describe(data)) is None
+    assert prior.residual_variance == PretrainedScores.residual_variance
+
+
 def test_transformed_target_has_no_units(data):
     X, _ = make_data(0)
     target = profile(X, 1000 * X[:, 0])

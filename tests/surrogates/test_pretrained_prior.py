@@ -40,6 +40,16 @@ class Peaks(ScorePrior):
         return self._strangeness
 
 
+class LearnedPeaks(Peaks):
+    """The same, with a learned kernel: what it misses does not depend on the second column."""
+
+    residual_variance, residual_noise = 1.0, 0.005
+
+    def correlation(self, theta, anchors, description):
+        apart = (theta[:, None, 0] - anchors[None, :, 0]) / 0.5
+        return np.exp(-0.5 * apart**2)
+
+
 def data_with_peak(x):
     return replace(DATA, n_rows=round(1000 * x))
 
@@ -83,6 +93,36 @@ def test_trials_correct_a_wrong_prediction():
     model = TaskPrior().fit([])
     guess = best_guess(model, target(0.1, n=25, actual=0.9))
     np.testing.assert_allclose(guess, [0.9, 0.5], atol=0.13)
+
+
+@pytest.mark.parametrize("n_past", [0, 3])
+def test_learned_kernel_tells_where_a_trial_says_something(n_past):
+    past = [past_task(0.5, seed=seed, prior=LearnedPeaks()) for seed in range(n_past)]
+    model = TaskPrior(guard=False).fit(past)
+    other = replace(
+        target(0.5, prior=LearnedPeaks()), theta=np.array([[0.2, 0.1]]), z=np.array([0.0])
+    )
+    column, row = np.array([[0.2, 0.9]]), np.array([[0.9, 0.1]])
+    before = model.posterior(replace(other, theta=np.empty((0, 2)), z=np.empty(0)))
+    after = model.posterior(other)
+    shrunk = [
+        after.predict(each)[1] / after.scale / (before.predict(each)[1] / before.scale)
+        for each in (column, row)
+    ]
+    assert shrunk[0] < 0.75 * shrunk[1]
+
+
+def test_few_past_tasks_change_a_learned_prediction_little():
+    """What a prediction misses on other data is hardly what it misses on the target's."""
+    guesses = []
+    for prior in (Peaks(), LearnedPeaks()):
+        past = [past_task(0.3, actual=0.55, seed=seed, prior=prior) for seed in range(2)]
+        model = TaskPrior().fit(past)
+        std = model.posterior(target(0.3, prior=prior)).predict(GRID)[1]
+        guesses.append((best_guess(model, target(0.3, prior=prior))[0], std))
+    assert abs(guesses[1][0] - 0.3) < 0.15
+    # A learned deviation is that of the prediction, 0.5, and not that of the past tasks.
+    assert np.ptp(guesses[1][1]) < np.ptp(guesses[0][1])
 
 
 def test_level_of_prediction_is_that_of_the_scores():

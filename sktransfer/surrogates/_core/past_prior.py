@@ -4,10 +4,14 @@ Notation of `task_prior` and `transported_past`: m past tasks with weights w (m,
 adds to the prediction from its data (the mean of its process, if there is no prediction).
 
     mean         g h(theta) + sum_i w_i rho_i(theta)
-    covariance   sum_i c w_i (rho_i - rho)(theta) (rho_i - rho)(theta') + a(theta) a(theta') k
+    covariance   p sum_i c w_i (rho_i - rho)(theta) (rho_i - rho)(theta') + a(theta) a(theta') k
                  + u k_U(theta, theta')
 
-with the standard deviation a of what neither shows. k_U depends on the columns that neither knows,
+with the standard deviation a of what neither shows. With a prediction that learned what it misses,
+a is the deviation that it predicts, k the kernel that it learned, and p is small, because it misses
+different things on different data. Otherwise a and k are those of the past tasks, and p is 1.
+
+k_U depends on the columns that neither knows,
 such as the number of selected columns in front of a known estimator. It makes a score far from the
 prediction the effect of such a parameter, the same for all settings of the others, before it makes
 the prediction wrong.
@@ -27,8 +31,7 @@ from sktransfer.surrogates._core.task_gaussian_processes import CONSTANT_LOG_LEN
 from sktransfer.surrogates._core.transported_past import TargetPrediction
 
 MAX_POINTS = 400  # at which the means of past tasks are kept; in between they are interpolated
-PRETRAINED_RESIDUAL = 0.5  # variance of the residual, in variances of the prediction
-PRETRAINED_NOISE = 0.03
+PAST_SHARE = 0.1  # correlation of what predictions miss on two data sets, see `docs/pretrained.md`
 PRETRAINED_LENGTH, PRETRAINED_CATEGORY_LENGTH = 0.3, 1.0
 UNKNOWN_VARIANCE, UNKNOWN_LENGTH = 0.3, 0.5  # of the effect of columns that nothing knows
 
@@ -163,12 +166,19 @@ class PastPrior:
             G = F if theta is anchors else self._means(anchors)
             self._anchors = anchors, weighted_deviations(self._w, G)
         D = weighted_deviations(self._w, F)
-        mean = self._w @ F
-        if self._prediction is not None:
-            mean = mean + self._prediction.predict(theta)[0]
-        covariance = D.T @ self._anchors[1] + self._residual * self._means.kernel(theta, anchors)
-        variance = (D * D).sum(axis=0) + self._residual + self._effect.variance
-        return mean, variance, covariance + self._effect.covariance(theta, anchors)
+        mean, variance, covariance = self._w @ F, (D * D).sum(axis=0), D.T @ self._anchors[1]
+        K = None
+        if (prediction := self._prediction) is not None:
+            predicted, std = prediction.predict(theta)
+            mean, K = mean + predicted, prediction.correlation(theta, anchors)
+        if prediction is not None and K is not None:
+            own, joint = prediction.residual(theta, anchors, std, K)
+            variance, covariance = PAST_SHARE * variance + own, PAST_SHARE * covariance + joint
+        else:
+            variance = variance + self._residual
+            covariance = covariance + self._residual * self._means.kernel(theta, anchors)
+        covariance = covariance + self._effect.covariance(theta, anchors)
+        return mean, variance + self._effect.variance, covariance
 
 
 class PretrainedPrior:
@@ -181,10 +191,9 @@ class PretrainedPrior:
     kernel : str
     """
 
-    noise = PRETRAINED_NOISE
-
     def __init__(self, prediction: TargetPrediction, categorical: np.ndarray, kernel: str):
         self._prediction, self._categorical, self._kernel = prediction, categorical, kernel
+        self.noise = prediction.residual_noise
         self._lengths = np.where(categorical, PRETRAINED_CATEGORY_LENGTH, PRETRAINED_LENGTH)
         unknown = prediction.unknown & np.ones_like(categorical)
         self._effect = UnknownEffect(unknown, categorical, kernel)
@@ -193,8 +202,9 @@ class PretrainedPrior:
         self, theta: np.ndarray, anchors: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         mean, std = self._prediction.predict(theta)
-        other = std if theta is anchors else self._prediction.predict(anchors)[1]
-        K = kernel_matrix(theta, anchors, self._lengths, self._categorical, self._kernel)
-        scale = PRETRAINED_RESIDUAL * std
-        covariance = scale[:, None] * other * K + self._effect.covariance(theta, anchors)
-        return mean, scale * std + self._effect.variance, covariance
+        K = self._prediction.correlation(theta, anchors)
+        if K is None:
+            K = kernel_matrix(theta, anchors, self._lengths, self._categorical, self._kernel)
+        variance, covariance = self._prediction.residual(theta, anchors, std, K)
+        covariance = covariance + self._effect.covariance(theta, anchors)
+        return mean, variance + self._effect.variance, covariance

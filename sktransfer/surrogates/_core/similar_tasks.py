@@ -19,7 +19,7 @@ from sktransfer.surrogates.base import EncodedTask
 
 MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
 MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
-CONTAINED_COUNT = 20.0  # past tasks that one counts for whose data are a part of the target's
+CONTAINED_COUNT = 60.0  # past tasks that one counts for whose data are a part of the target's
 
 
 @dataclass(frozen=True)

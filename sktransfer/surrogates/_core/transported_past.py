@@ -59,6 +59,26 @@ class TargetPrediction:
         [mean], [std] = self._prior.predict(theta, self._description[None])
         return self.gain * mean, self.gain * std
 
+    def correlation(self, theta: np.ndarray, anchors: np.ndarray) -> np.ndarray | None:
+        """How what predictions miss is correlated, if it was learned; (n, d), (k, d) -> (n, k)."""
+        return self._prior.correlation(theta, anchors, self._description)
+
+    def residual(
+        self, theta: np.ndarray, anchors: np.ndarray, std: np.ndarray, K: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Variances and covariances of what the prediction misses, given its deviations.
+
+        (n, d), (k, d), (n,), correlations (n, k) -> (n,), (n, k)
+        """
+        other = std if theta is anchors else self.predict(anchors)[1]
+        scale = self._prior.residual_variance * std
+        return scale * std, scale[:, None] * other * K
+
+    @property
+    def residual_noise(self) -> float:
+        """Variance of the noise of comparable scores."""
+        return self._prior.residual_noise
+
     @property
     def unknown(self) -> np.ndarray | bool:
         """Columns that predictions do not depend on, (d,); False if there are none."""
