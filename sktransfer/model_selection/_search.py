@@ -98,9 +98,9 @@ class TransferSearchCV(BaseSearchCV):
         the past searches that are used.
     archive : {"auto"}, path, Archive or None, default="auto"
         Where past searches are read from and this one is added to. "auto" is the user's own archive
-        (``SKTRANSFER_ARCHIVE``, or the user data directory) and, for reading, the starter archive
-        that ships with the package. A path is another archive, to which the starter archive is
-        added, too. None neither reads nor writes. Past searches that share rows with the data are
+        (``SKTRANSFER_ARCHIVE``, or the user data directory). A path is another archive. The starter
+        archive that ships with the package is read as well where no pretrained model predicts
+        scores. None neither reads nor writes. Past searches that share rows with the data are
         excluded, unless all of their rows are among the data. ``Archive(path, overlap="allow")``
         uses them as well (see docs/archive.md). The pretrained models are part of the surrogate,
         and do not depend on the archive.

@@ -80,12 +80,7 @@ from sktransfer.surrogates._core.transported_past import (
     predict_past,
     subtract_predictions,
 )
-from sktransfer.surrogates.base import (
-    EncodedTask,
-    Posterior,
-    SearchHints,
-    Surrogate,
-)
+from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.utils._scores import impute_failures
 from sktransfer.utils._threads import single_threaded
 
