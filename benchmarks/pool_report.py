@@ -18,7 +18,8 @@ from benchmarks.runner import markdown_table
 
 AT = (1, 2, 3, 5, 10, 20, 30)
 LEVEL_AT, MAX_LEVEL = (1, 2, 3, 5, 10), 100  # trials whose equal among random ones is looked for
-RANDOM = "random search"
+RANDOM, PLAIN = "random search", "plain GP"
+LATER, LATER_AT = ("shipped", "30 past", "30 past, misleading"), (10, 20, 30)
 Values = dict[tuple[str, str], float]
 """(estimator, data set) -> regret."""
 
@@ -36,6 +37,11 @@ class Difference(NamedTuple):
         if self.mean <= 0:
             return "met, beyond the noise" if self.mean + self.half < 0 else "met"
         return "missed" if self.mean > self.half else "missed, within the noise"
+
+    def row(self) -> list[str]:
+        """Cells of a table."""
+        difference = f"{self.mean:+.3f} ± {self.half:.3f}"
+        return [f"{self.ours:.3f}", f"{self.theirs:.3f}", difference, self.verdict]
 
 
 class Regrets:
@@ -116,17 +122,17 @@ def make_claims(kind: str, methods: Sequence[str]) -> list[tuple[str, tuple, tup
         ("30 past: 1st trial against random search's 12th", ("30 past", 1), (RANDOM, 12)),
         ("30 past: 5th trial against random search's 50th", ("30 past", 5), (RANDOM, 50)),
     ]
-    others = ("30 past, portfolio", "30 past, nearest", "30 past, task-prior", "plain GP")
+    others = ("30 past, portfolio", "30 past, nearest", "30 past, task-prior", PLAIN)
     claims += [
         (f"30 past against {other}, trial {k}", ("30 past", k), (other, k))
         for other in others
-        for k in ((10, 20, 30) if other == "plain GP" else AT)
+        for k in ((10, 20, 30) if other == PLAIN else AT)
     ]
     claims += [
         (
             f"misleading archive against plain GP, trial {k}",
             ("30 past, misleading", k),
-            ("plain GP", k),
+            (PLAIN, k),
         )
         for k in (5, 10, 20, 30)
     ]
@@ -155,30 +161,32 @@ def write_kind(kind: str, regrets: Regrets) -> list[str]:
         lines += ["", "Random trials with the same mean regret, after some trials:", ""]
         lines += markdown_table(["search", *map(str, LEVEL_AT)], levels)
     lines += ["", "Statements:", ""]
-    rows = []
-    for text, ours, theirs in make_claims(kind, regrets.methods):
-        found = regrets.compare(ours, theirs)
-        rows.append(
-            [
-                text,
-                f"{found.ours:.3f}",
-                f"{found.theirs:.3f}",
-                f"{found.mean:+.3f} ± {found.half:.3f}",
-                found.verdict,
-            ]
-        )
+    rows = [
+        [text, *regrets.compare(ours, theirs).row()]
+        for text, ours, theirs in make_claims(kind, regrets.methods)
+    ]
     lines += markdown_table(["statement", "ours", "theirs", "difference", ""], rows)
-    if "shipped" not in regrets.methods:
-        return lines
-    lines += ["", "First trial of what ships against random search's 4th, by estimator:", ""]
-    rows = []
-    for estimator in regrets.estimators:
-        found = regrets.compare(("shipped", 1), (RANDOM, 4), estimator)
-        rows.append(
-            [estimator, f"{found.ours:.3f}", f"{found.theirs:.3f}"]
-            + [f"{found.mean:+.3f} ± {found.half:.3f}", found.verdict]
-        )
-    lines += markdown_table(["estimator", "ours", "theirs", "difference", ""], rows)
+    return lines + _by_estimator(regrets)
+
+
+def _by_estimator(regrets: Regrets) -> list[str]:
+    """Tables of the statements that hold for each estimator by itself."""
+    lines, head = [], ["estimator", "ours", "theirs", "difference", ""]
+    if "shipped" in regrets.methods:
+        lines += ["", "First trial of what ships against random search's 4th, by estimator:", ""]
+        found = [regrets.compare(("shipped", 1), (RANDOM, 4), e) for e in regrets.estimators]
+        body = [[e, *each.row()] for e, each in zip(regrets.estimators, found, strict=True)]
+        lines += markdown_table(head, body)
+    later = [each for each in LATER if {each, PLAIN} <= set(regrets.methods)]
+    if later:
+        body = [
+            [e, method, str(k), *regrets.compare((method, k), (PLAIN, k), e).row()]
+            for e in regrets.estimators
+            for method in later
+            for k in LATER_AT
+        ]
+        lines += ["", "Later trials against plain GP, by estimator:", ""]
+        lines += markdown_table([head[0], "search", "trial", *head[1:]], body)
     return lines
 
 

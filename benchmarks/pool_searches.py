@@ -32,7 +32,7 @@ from benchmarks import peer_methods, pools
 from benchmarks.data import data_folder
 from benchmarks.first_trial import seed_of
 from benchmarks.peers import data_of
-from benchmarks.pool_report import Regrets, write_kind
+from benchmarks.pool_report import PLAIN, Regrets, write_kind
 from benchmarks.pretraining.choose import Cell, read_cells
 from benchmarks.pretraining.train import split_development
 from benchmarks.runner import (
@@ -62,7 +62,6 @@ INTRODUCTION = (
     "searches of plain Bayesian optimization on other data sets in its place. Intervals are 95 % "
     "over families, of paired differences."
 )
-PLAIN = "plain GP"
 SHIPPED, PRETRAINED = "shipped", "pretrained only"
 PAST, MISLEADING = "30 past", "30 past, misleading"
 SURROGATES = {  # method -> surrogate

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.pool_report import MAX_LEVEL, Regrets
+from benchmarks.pool_report import MAX_LEVEL, Regrets, write_kind
 from benchmarks.pretraining.choose import Cell, random_search
 
 
@@ -25,3 +25,17 @@ def test_method_ahead_of_all_random_trials_has_no_level():
     row = {"estimator": "svc", "data": "a", "method": "shipped", "regret": [0.0]}
     assert Regrets([row], cells).random_level("shipped", 1) is None
     assert len(regret) > MAX_LEVEL
+
+
+def test_later_trials_are_compared_for_each_estimator():
+    regret = np.linspace(0.0, 2.0, 128)
+    cells = {("svc", name): Cell("svc", name, name, -regret, regret) for name in "ab"}
+    ours = {"a": 0.5, "b": 0.3}
+    rows = [
+        {"estimator": "svc", "data": data, "method": method, "regret": [value] * 30}
+        for data in "ab"
+        for method, value in (("shipped", ours[data]), ("plain GP", 0.2))
+    ]
+    lines = write_kind("classification", Regrets(rows, cells))
+    [found] = [line for line in lines if line.startswith("| svc | shipped | 10 |")]
+    assert "| 0.400 | 0.200 | +0.200 ± 0.196 | missed |" in found
