@@ -42,10 +42,11 @@ INTRODUCTION = (
     "Regret of the favorite of a pretrained prediction in pools of evaluated configurations, "
     "without past tasks, on folds that nobody saw (0 best, 1 median of the pool; 95 % intervals "
     "over cells). *Mean - std* takes the favorite of the lower confidence bound, as the default "
-    "does, and *difference* is how much it differs from that of *chosen*, with a 95 % interval "
+    "does, and *difference* is how much it differs from that of *base*, with a 95 % interval "
     "over families. The unexplained share is 1 minus the squared correlation of predicted and "
-    "measured regrets. *Chosen* was trained on all data sets, 1200 for classification and 800 for "
-    "regression. Other numbers of data sets are for each of the two."
+    "measured regrets. *Base* was trained on all data sets, 1200 for classification and 800 for "
+    "regression. Other numbers of data sets are for each of the two. Variants differ from *base* "
+    "as their names say. The shipped models are *larger and twice as long*."
 )
 SCALING = "The same against the number of data sets, means with 95 % over the cells:"
 SPLITS = {

@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.papers._figures import panels
 
-BASE = "chosen"  # trained on all data sets of its kind
+BASE = "base"  # trained on all data sets of its kind
 N_ALL = {"classification": 1200, "regression": 800}
 MIN_POINTS = 3
 

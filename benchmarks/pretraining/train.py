@@ -64,7 +64,7 @@ MIN_DATA_SETS = 80  # in the store, without which an estimator gets no head
 N_RESIDUAL_FOLDS, N_RESIDUAL_MEMBERS = 3, 2  # of the models whose residuals kernels are fitted to
 MIN_SCORES = 10
 MAX_LEVEL = 5.0
-OPTIONS = TrainingOptions()
+OPTIONS = TrainingOptions(encoder_layers=(128, 64), head_layers=(96, 96), n_epochs=120)
 ADDED = replace(OPTIONS, n_epochs=200)  # fewer data sets make fewer steps of an epoch
 NOISY_METRICS = 2  # the noise of the folds was stored for the first metric, the second is similar
 

@@ -38,12 +38,14 @@ from sktransfer.pretrained import PretrainedModel
 from sktransfer.pretrained._assembly import measure_inputs
 from sktransfer.pretrained._configurations import Units
 from sktransfer.pretrained._inputs import read_profile
-from sktransfer.pretrained._training import TrainingSurface
+from sktransfer.pretrained._training import TrainingOptions, TrainingSurface
 from sktransfer.space import is_scaled
 
 ALL = (*PARTS, "sketch")
+BASE_OPTIONS = TrainingOptions()  # with which the others are compared
+LARGER = {name: getattr(OPTIONS, name) for name in ("encoder_layers", "head_layers", "n_epochs")}
 VARIANTS: dict[str, dict[str, Any]] = {
-    "chosen": {},
+    "base": {},
     "copula scores": {"how": "copula"},
     "relative regret": {"how": "regret"},
     "good settings count more": {"options": {"top_weight": 0.5}},
@@ -52,9 +54,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "boosted trees": {"trees": True},
     "psi of 8 numbers": {"options": {"n_embedding": 8}},
     "psi of 32 numbers": {"options": {"n_embedding": 32}},
-    "twice as long": {"options": {"n_epochs": 2 * OPTIONS.n_epochs}},
-    "half as long": {"options": {"n_epochs": OPTIONS.n_epochs // 2}},
+    "twice as long": {"options": {"n_epochs": 2 * BASE_OPTIONS.n_epochs}},
+    "half as long": {"options": {"n_epochs": BASE_OPTIONS.n_epochs // 2}},
     "larger networks": {"options": {"encoder_layers": (128, 64), "head_layers": (128, 128)}},
+    "larger and twice as long": {"options": LARGER},
+    "larger, longer, good settings count more": {"options": LARGER | {"top_weight": 0.5}},
     "an encoder for each estimator": {"apart": True},
     "an encoder that never saw SVC or SVR": {"left_out": ("SVC", "SVR")},
     "with the sketch": {"parts": ALL},
@@ -85,7 +89,7 @@ def train_variant(
         is_used &= np.cumsum(is_used) <= variant["n_data_sets"]
     if variant.get("trees"):
         return [BoostedTrees(data, surfaces, is_used)]
-    options = replace(OPTIONS, **variant.get("options", {}))
+    options = replace(BASE_OPTIONS, **variant.get("options", {}))
     parts, how = variant.get("parts", PARTS), variant.get("how", "standardize")
     owners = sorted({surface.owner for surface in surfaces})
     if "left_out" in variant:
