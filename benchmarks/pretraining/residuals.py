@@ -8,6 +8,12 @@ prediction with mean h and standard deviation s, both (c,). The residuals are mo
 K a Matérn-5/2 kernel of the codes with a lengthscale for each column. Lengthscales, r and v are
 those under which the residuals of all data sets are most probable. A is the standard deviation of
 the level, which a search fits itself.
+
+What the prediction misses on one data set tells about what it misses on another one, D'. With r the
+residuals on D, and rho what a process on those of D' expects there, both in predicted deviations,
+r is expected to be
+
+    (a exp(-d² / l²) + b) rho,    d the distance of D and D' in psi, in medians over pairs.
 """
 
 from __future__ import annotations
@@ -16,9 +22,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from sktransfer.pretrained import PretrainedModel
 from sktransfer.pretrained._training import TrainingSurface
+from sktransfer.surrogates._core.kernels import kernel_matrix
 from sktransfer.utils._threads import single_threaded
 
 if TYPE_CHECKING:
@@ -28,6 +37,10 @@ LEVEL_STD = 0.5
 PRIOR_STRENGTH = 0.001  # of the prior of the logarithm of a lengthscale, which is N(0, 1)
 N_STEPS, BATCH_SIZE, LEARNING_RATE = 150, 256, 0.06
 MIN_NOISE = 0.005
+PAIR_NOISE = 0.05  # variance of the noise of residuals, in predicted variances
+MIN_WEIGHT = 0.3  # of a data set, below which its scores are mostly noise
+N_OTHERS = 40  # data sets of other families that each one is compared with
+N_UNIT = 500  # data sets that the median distance is taken of
 
 Residuals = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 """Codes (m, c, k), residuals (m, c), predicted deviations (m, c) and weights (m,)."""
@@ -118,3 +131,81 @@ def _negative_log_likelihood(S: torch.Tensor, residuals: torch.Tensor) -> torch.
     L = torch.linalg.cholesky(S)
     white = torch.linalg.solve_triangular(L, residuals[:, :, None], upper=False)[:, :, 0]
     return 0.5 * (white**2).sum(dim=1) + torch.log(torch.diagonal(L, dim1=1, dim2=2)).sum(dim=1)
+
+
+# -- what data sets share --------------------------------------------------------------------------
+
+
+def collect_pairs(
+    model: PretrainedModel,
+    numbers: np.ndarray,
+    surface: TrainingSurface,
+    lengths: np.ndarray,
+    families: np.ndarray,
+    first: str | None = None,
+) -> np.ndarray:
+    """Pairs of data sets, by the residuals of the first metric; (P, 4).
+
+    The columns are whether both are of the same family, the squared distance in psi in medians,
+    sum r rho, and sum rho².
+
+    Parameters
+    ----------
+    model : PretrainedModel
+        Trained without the data sets of the surface.
+    numbers : ndarray of shape (D, F)
+    surface : TrainingSurface
+    lengths : ndarray of shape (k,)
+        Lengthscales of the residuals.
+    families : ndarray of str, shape (D,)
+    first : str or None
+        Family of the first data set of each pair; None for any.
+    """
+    usable = np.isfinite(surface.z[:, :, 0]).all(axis=1) & (surface.weights[:, 0] > MIN_WEIGHT)
+    rows, codes = surface.rows[usable], surface.codes[usable][:, :, :-1]
+    psi, columns = model.embed_numbers(numbers[rows]), np.zeros(len(lengths), dtype=bool)
+    if len(rows) < 2:
+        return np.empty((0, 4))
+    mean, std = model.predict(surface.owner, surface.codes[usable], psi, 0)
+    r = surface.z[usable][:, :, 0] - mean
+    r = (r - r.mean(axis=1, keepdims=True)) / std
+    noise = PAIR_NOISE * np.eye(codes.shape[1])
+    weights = [
+        np.linalg.solve(kernel_matrix(C, C, lengths, columns, "matern52") + noise, own)
+        for C, own in zip(codes, r, strict=True)
+    ]
+    squares = ((psi[:, None] - psi) ** 2).sum(axis=2) / median_square(model, numbers)
+    is_near = families[rows][:, None] == families[rows]
+    rng, found = np.random.default_rng(0), []
+    for i in range(len(rows)):
+        if first not in (None, families[rows[i]]):
+            continue
+        others = rng.choice(len(rows), size=min(N_OTHERS, len(rows)), replace=False)
+        for j in np.union1d(np.flatnonzero(is_near[i]), others):
+            if i != j:
+                rho = kernel_matrix(codes[i], codes[j], lengths, columns, "matern52") @ weights[j]
+                rho -= rho.mean()
+                found.append((is_near[i, j], squares[i, j], r[i] @ rho, rho @ rho))
+    return np.array(found, dtype=float).reshape(-1, 4)
+
+
+def median_square(model: PretrainedModel, numbers: np.ndarray) -> float:
+    """The median squared distance in psi of two data sets; (D, F)."""
+    psi = model.embed_numbers(numbers[:: max(1, len(numbers) // N_UNIT)])
+    squares = ((psi[:, None] - psi) ** 2).sum(axis=2)
+    return float(np.median(squares[~np.eye(len(psi), dtype=bool)]))
+
+
+def fit_shared(pairs: np.ndarray) -> np.ndarray:
+    """The a, l and b with the least squared error of r over all pairs; (P, 4) -> (3,)."""
+    _, squares, product, square = pairs.T
+
+    def unpack(x: np.ndarray) -> tuple[float, float, float]:
+        return expit(x[0]), float(np.exp(x[1])), 0.2 * expit(x[2])
+
+    def loss(x: np.ndarray) -> float:
+        near, length, far = unpack(x)
+        share = near * np.exp(-squares / length**2) + far
+        return float((share * share * square - 2.0 * share * product).mean())
+
+    return np.array(unpack(minimize(loss, [0.0, -0.5, -1.0], method="Nelder-Mead").x))

@@ -26,7 +26,13 @@ from joblib import Parallel, delayed
 
 from benchmarks import pools
 from benchmarks.data import data_folder
-from benchmarks.pretraining.residuals import Residuals, collect_residuals, fit_residual
+from benchmarks.pretraining.residuals import (
+    collect_pairs,
+    collect_residuals,
+    fit_residual,
+    fit_shared,
+    median_square,
+)
 from benchmarks.pretraining.scores import METRICS
 from benchmarks.pretraining.surfaces import (
     DataSets,
@@ -157,11 +163,13 @@ def train(
         provenance,
     )
     members = _train_members(arrays, numbers, made, options, n_members, n_jobs)
-    residuals: Arrays = {}
+    finished = finish_arrays(arrays, members, numbers[is_used])
     if has_residuals:
         families = np.where(is_synthetic(data.numbers), "", data.families)
-        residuals = _fit_residuals(arrays, numbers, made, families, options, n_jobs)
-    return finish_arrays(arrays, members, numbers[is_used]) | residuals
+        residuals, shared = _fit_residuals(arrays, numbers, made, families, options, n_jobs)
+        unit = np.sqrt(median_square(PretrainedModel(finished), numbers))
+        finished |= residuals | {"residual.shared": shared * [1.0, unit, 1.0]}
+    return finished
 
 
 def _train_members(
@@ -186,27 +194,42 @@ def _fit_residuals(
     families: np.ndarray,
     options: TrainingOptions,
     n_jobs: int,
-) -> Arrays:
-    """Kernels of what the heads miss, on perturbed tables of families that were left out.
+) -> tuple[Arrays, np.ndarray]:
+    """What the heads miss on perturbed tables of families that were left out.
 
-    The family of a synthetic table is "".
+    Returns a kernel for each estimator, and how what they miss is shared, as `fit_shared` does. The
+    family of a synthetic table is "".
     """
-    parts: dict[str, list[Residuals]] = {surface.owner: [] for surface in surfaces}
+    owners = list(dict.fromkeys(surface.owner for surface in surfaces))
+    left_out: list[tuple[PretrainedModel, list[TrainingSurface]]] = []
     names = np.random.default_rng(0).permutation(np.unique(families[families != ""]))
     for number in range(N_RESIDUAL_FOLDS):
         is_out = np.isin(families, names[number::N_RESIDUAL_FOLDS])
         seen = [surface.take(~is_out) for surface in surfaces]
         members = _train_members(arrays, numbers, seen, options, N_RESIDUAL_MEMBERS, n_jobs)
         model = PretrainedModel(finish_arrays(arrays, members, numbers[~is_out]))
-        for owner, found in parts.items():
-            own = [surface.take(is_out) for surface in surfaces if surface.owner == owner]
-            found.append(collect_residuals(model, numbers, own))
-    fitted = Parallel(n_jobs=n_jobs)(delayed(fit_residual)(found) for found in parts.values())
-    return {
+        left_out.append((model, [surface.take(is_out) for surface in surfaces]))
+    parts = (
+        [
+            collect_residuals(model, numbers, [s for s in own if s.owner == owner])
+            for model, own in left_out
+        ]
+        for owner in owners
+    )
+    fitted = dict(
+        zip(owners, Parallel(n_jobs=n_jobs)(map(delayed(fit_residual), parts)), strict=True)
+    )
+    pairs = [
+        collect_pairs(model, numbers, surface, fitted[surface.owner]["lengths"], families)
+        for model, own in left_out
+        for surface in own
+    ]
+    kernels = {
         f"residual.{owner}.{name}": array
-        for owner, found in zip(parts, fitted, strict=True)
+        for owner, found in fitted.items()
         for name, array in found.items()
     }
+    return kernels, fit_shared(np.concatenate(pairs))
 
 
 def add_heads(

@@ -193,6 +193,9 @@ class PretrainedScores(ScorePrior):
         A, B = (self._encode(codes, units)[:, self._searched] for codes in (theta, anchors))
         return kernel_matrix(A, B, lengths, np.zeros(len(lengths), dtype=bool), "matern52")
 
+    def shared(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+        return self._model.shared(self.embedding(A), self.embedding(B))
+
     def _encode(self, theta: np.ndarray, log_units: np.ndarray) -> np.ndarray:
         """What the head reads of configurations; (n, d) -> (n, k)."""
         fixed, tables = self._read_tables(log_units)

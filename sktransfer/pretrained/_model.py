@@ -197,6 +197,18 @@ class PretrainedModel:
         )
         return Residual(lengths, *map(float, variances))
 
+    def shared(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+        """How what heads miss on data sets is correlated with that on others.
+
+        a exp(-|psi - psi'|² / l²) + b, and b for a data set that is not known. None if a, l and b
+        were not learned; (K, q), (L, q) -> (K, L)
+        """
+        if "residual.shared" not in self._arrays:
+            return None
+        near, length, far = np.asarray(self._arrays["residual.shared"], dtype=float)
+        squares = ((A[:, None] - B) ** 2).sum(axis=2) / length**2
+        return near * np.exp(-np.where(np.isfinite(squares), squares, np.inf)) + far
+
     def predict_level(
         self, owner: str, is_scaled: bool, psi: np.ndarray, metric: int
     ) -> tuple[float, float]:

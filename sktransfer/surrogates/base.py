@@ -70,6 +70,13 @@ class ScorePrior:
         """
         return None
 
+    def shared(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
+        """How what predictions miss on data sets is correlated with that on others.
+
+        None if it is not known; descriptions (K, q), (L, q) -> (K, L) in [0, 1]
+        """
+        return None
+
     def embedding(self, descriptions: np.ndarray) -> np.ndarray:
         """The part of descriptions by which data sets are compared; (K, q) -> (K, p)."""
         return descriptions

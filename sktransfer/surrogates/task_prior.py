@@ -310,7 +310,7 @@ class TaskPrior(TaskProcesses):
         """Weight of each past task relative to the largest, times the weight of the prior."""
         similarity = np.zeros(len(self.past_))
         if self._uses_past(target):
-            numbers, weights = self._similar.nearest(target)
+            numbers, weights, _ = self._similar.nearest(target)
             posterior = self.posterior(target)
             share = posterior.weight if isinstance(posterior, AveragedPosterior) else 1.0
             similarity[numbers] = share * weights / weights.max()
@@ -342,7 +342,7 @@ class TaskPrior(TaskProcesses):
         is_contained = self._similar.is_contained(target)
         if is_pretrained and (n or not is_contained.any()):
             return hints
-        numbers = self._similar.nearest(target)[0]
+        numbers = self._similar.nearest(target).numbers
         past, offset = self._comparable_past, self._offset(target)
         settings = PastSettings(past, self._processes, numbers, self._unknown_columns)
         if not n:
@@ -407,18 +407,17 @@ class TaskPrior(TaskProcesses):
             assert prediction is not None
             prior = PretrainedPrior(prediction, target.categorical, self.kernel)
             return prior, prediction.level(target.z)
-        numbers, weights = self._similar.nearest(target)
+        numbers, weights, rest = self._similar.nearest(target)
         shares = np.zeros(len(self.past_))
         shares[numbers] = weights * len(weights)
         level = self.past_.level(shares, shares > 0, target.z[:0])
         if prediction is not None and prediction.has_unit:
             # The levels of a few past tasks may agree by chance.
-            count = self._similar.count(target)
-            level = level.mixed(prediction.level(target.z[:0]), count / (count + PRIOR_COUNT))
+            level = level.mixed(prediction.level(target.z[:0]), float(weights.sum()))
         level = level.recentered(target.z)
         residual, noise = map(float, self.learned_["hyperparameters"][1:])
         means = self._means(numbers, prediction is not None, self._offset(target))
-        return PastPrior(means, weights, residual, noise, prediction), level
+        return PastPrior(means, weights, residual, noise, prediction, rest), level
 
     def _means(self, numbers: np.ndarray, is_predicted: bool, offset: np.ndarray) -> PastMeans:
         """What these past tasks add. It is cached: a target's similar tasks do not change."""

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("pandas")
 
-from benchmarks.pretraining.residuals import fit_residual
+from benchmarks.pretraining.residuals import fit_residual, fit_shared
 from benchmarks.pretraining.surfaces import DataSets, Surface
 from benchmarks.pretraining.train import add_heads
 from sktransfer.pretrained._configurations import ConfigurationEncoder, Parameter
@@ -73,6 +73,17 @@ def test_residual_kernel_is_that_of_the_residuals():
     assert found["lengths"][0] == pytest.approx(0.4, rel=0.25) and found["lengths"][1] > 2
     assert found["variances"][0] == pytest.approx(1.0, rel=0.25)
     assert found["variances"][1] == pytest.approx(0.02, abs=0.02)
+
+
+def test_shared_residuals_are_found_by_their_distance():
+    rng = np.random.default_rng(0)
+    squares, rho = rng.exponential(size=3000), rng.standard_normal((3000, 20))
+    share = 0.5 * np.exp(-squares / 0.3) + 0.05
+    r = share[:, None] * rho + 0.5 * rng.standard_normal(rho.shape)
+    pairs = np.stack([np.zeros(3000), squares, (r * rho).sum(axis=1), (rho * rho).sum(axis=1)], 1)
+    near, length, far = fit_shared(pairs)
+    assert near == pytest.approx(0.5, abs=0.05) and far == pytest.approx(0.05, abs=0.02)
+    assert length**2 == pytest.approx(0.3, abs=0.07)
 
 
 def test_provenance_tells_what_was_added(extended):

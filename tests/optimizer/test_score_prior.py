@@ -97,11 +97,23 @@ def test_residual_is_that_of_the_learned_kernel(arrays, data):
     assert (prior.residual_variance, prior.residual_noise) == (1.5, 0.01)
 
 
+def test_what_is_shared_decreases_with_the_distance_of_the_embeddings(arrays, data):
+    model = PretrainedModel(arrays | {"residual.shared": np.array([0.6, 2.0, 0.03])})
+    prior = PretrainedScores(Space.parse(SPACE, SVC()), model, "SVC", False, 0, True)
+    own = prior.describe(data)
+    near, unknown = own.copy(), np.full_like(own, np.nan)
+    near[0] += 2.0  # the units behind psi do not count
+    near[-1] += 9.0
+    found = prior.shared(own[None], np.stack([own, near, unknown]))
+    np.testing.assert_allclose(found, [[0.63, 0.6 * np.exp(-1) + 0.03, 0.03]])
+
+
 def test_model_without_residuals_has_the_usual_ones(model, data):
     space = Space.parse(SPACE, SVC())
     prior = PretrainedScores(space, model, "SVC", False, metric=0, has_level=True)
     theta = space.encode(space.sample(2, 0))
     assert prior.correlation(theta, theta, prior.describe(data)) is None
+    assert prior.shared(prior.describe(data)[None], prior.describe(data)[None]) is None
     assert prior.residual_variance == PretrainedScores.residual_variance
 
 

@@ -50,6 +50,14 @@ class LearnedPeaks(Peaks):
         return np.exp(-0.5 * apart**2)
 
 
+class SharedPeaks(LearnedPeaks):
+    """The same, and what it misses on data sets is correlated if their peaks are near."""
+
+    def shared(self, A, B):
+        squares = (A[:, None, 0] - B[None, :, 0]) ** 2
+        return 0.7 * np.exp(-np.where(np.isfinite(squares), squares, np.inf) / 0.01) + 0.05
+
+
 def data_with_peak(x):
     return replace(DATA, n_rows=round(1000 * x))
 
@@ -123,6 +131,50 @@ def test_few_past_tasks_change_a_learned_prediction_little():
     assert abs(guesses[1][0] - 0.3) < 0.15
     # A learned deviation is that of the prediction, 0.5, and not that of the past tasks.
     assert np.ptp(guesses[1][1]) < np.ptp(guesses[0][1])
+
+
+def test_similar_data_share_what_predictions_miss():
+    """A past search tells more of the target if its data are similar, in absolute terms."""
+    guesses = []
+    for peak in (0.3, 0.45):  # the actual one of the past task is 0.2 farther
+        past = [past_task(peak, actual=peak + 0.2, prior=SharedPeaks())]
+        guesses.append(best_guess(TaskPrior().fit(past), target(0.3, prior=SharedPeaks()))[0])
+    assert guesses[0] > guesses[1] + 0.05
+    assert abs(guesses[1] - 0.3) < 0.1
+
+
+def test_weights_are_those_of_the_best_linear_prediction():
+    prior = SharedPeaks()
+    past = [past_task(peak, seed=seed, prior=prior) for seed, peak in enumerate((0.3, 0.32, 0.9))]
+    model = TaskPrior().fit(past)
+    numbers, weights, rest = model._similar.nearest(target(0.3, prior=prior))
+    peaks = np.array([[0.3], [0.32], [0.9]])[numbers]
+    S, s = prior.shared(peaks, peaks), prior.shared(np.array([[0.3]]), peaks)[0]
+    np.fill_diagonal(S, 1.0)
+    np.testing.assert_allclose(weights, np.linalg.solve(S, s))
+    np.testing.assert_allclose(rest, 1 - s @ np.linalg.solve(S, s))
+
+
+def test_past_data_that_are_not_known_share_as_little_as_any():
+    prior = SharedPeaks()
+    unknown = replace(past_task(0.3, prior=prior), profile=None, id="unknown")
+    model = TaskPrior().fit([past_task(0.9, prior=prior), unknown])
+    numbers, weights, _ = model._similar.nearest(target(0.3, prior=prior))
+    assert len(numbers) == 2
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-3)
+
+
+def test_past_searches_on_a_part_of_the_rows_share_nearly_all():
+    prior = SharedPeaks()
+    past = [past_task(0.3, seed=seed, prior=prior) for seed in range(2)]
+    model = TaskPrior().fit(past)
+    other = target(0.3, prior=prior)
+    weights = {
+        contained: model._similar.nearest(replace(other, contained=contained)).weights.sum()
+        for contained in ((), (past[0].id,), (past[0].id, past[1].id))
+    }
+    assert weights[()] < 0.9 < weights[past[0].id, past[1].id] <= 1.0
+    assert weights[()] < weights[(past[0].id,)]
 
 
 def test_level_of_prediction_is_that_of_the_scores():

@@ -67,7 +67,7 @@ def test_kernel_weights_and_deviations_match_formulas():
 
 def test_prior_moments_match_formula():
     model = TaskPrior(guard=False).fit([task((0.2, 0.3)), task((0.6, 0.7)), task((0.8, 0.2))])
-    numbers, w = model._similar.nearest(target())
+    numbers, w, _ = model._similar.nearest(target())
     r = model.learned_["hyperparameters"][1]
     means = model._means(numbers, None, np.zeros((1, 1)))
     prior = PastPrior(means, w, r, 0.01)

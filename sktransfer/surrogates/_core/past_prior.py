@@ -4,12 +4,17 @@ Notation of `task_prior` and `transported_past`: m past tasks with weights w (m,
 adds to the prediction from its data (the mean of its process, if there is no prediction).
 
     mean         g h(theta) + sum_i w_i rho_i(theta)
-    covariance   p sum_i c w_i (rho_i - rho)(theta) (rho_i - rho)(theta') + a(theta) a(theta') k
+    covariance   sum_i c w_i (rho_i - rho)(theta) (rho_i - rho)(theta') + r k(theta, theta')
                  + u k_U(theta, theta')
 
-with the standard deviation a of what neither shows. With a prediction that learned what it misses,
-a is the deviation that it predicts, k the kernel that it learned, and p is small, because it misses
-different things on different data. Otherwise a and k are those of the past tasks, and p is 1.
+with the variance r of what neither shows. If it was learned what the prediction misses, this is
+a process whose draws on several data sets are correlated (`SimilarTasks`). Then the weights are
+those of the best linear prediction, and the covariance is
+
+    covariance   v a(theta) a(theta') k(theta, theta') + u k_U(theta, theta')
+
+with the deviation a that the prediction has, the kernel k that was learned, and the share v that
+remains when the past tasks are known.
 
 k_U depends on the columns that neither knows,
 such as the number of selected columns in front of a known estimator. It makes a score far from the
@@ -31,7 +36,6 @@ from sktransfer.surrogates._core.task_gaussian_processes import CONSTANT_LOG_LEN
 from sktransfer.surrogates._core.transported_past import TargetPrediction
 
 MAX_POINTS = 400  # at which the means of past tasks are kept; in between they are interpolated
-PAST_SHARE = 0.1  # correlation of what predictions miss on two data sets, see `docs/pretrained.md`
 PRETRAINED_LENGTH, PRETRAINED_CATEGORY_LENGTH = 0.3, 1.0
 UNKNOWN_VARIANCE, UNKNOWN_LENGTH = 0.3, 0.5  # of the effect of columns that nothing knows
 
@@ -143,6 +147,8 @@ class PastPrior:
     residual, noise : float
         Variances.
     prediction : TargetPrediction or None
+    rest : float
+        Share of the variance of what the prediction misses that remains with these past tasks.
     """
 
     def __init__(
@@ -152,9 +158,10 @@ class PastPrior:
         residual: float,
         noise: float,
         prediction: TargetPrediction | None = None,
+        rest: float = 1.0,
     ):
         self._means, self._w, self._prediction = means, weights, prediction
-        self._residual, self.noise = residual, noise
+        self._residual, self.noise, self._rest = residual, noise, rest
         self._effect = means.unknown_effect(prediction)
         self._anchors: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -162,23 +169,28 @@ class PastPrior:
         self, theta: np.ndarray, anchors: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         F = self._means(theta)
-        if self._anchors is None or self._anchors[0] is not anchors:
-            G = F if theta is anchors else self._means(anchors)
-            self._anchors = anchors, weighted_deviations(self._w, G)
-        D = weighted_deviations(self._w, F)
-        mean, variance, covariance = self._w @ F, (D * D).sum(axis=0), D.T @ self._anchors[1]
-        K = None
+        mean, K = self._w @ F, None
         if (prediction := self._prediction) is not None:
             predicted, std = prediction.predict(theta)
             mean, K = mean + predicted, prediction.correlation(theta, anchors)
         if prediction is not None and K is not None:
             own, joint = prediction.residual(theta, anchors, std, K)
-            variance, covariance = PAST_SHARE * variance + own, PAST_SHARE * covariance + joint
+            variance, covariance = self._rest * own, self._rest * joint
         else:
-            variance = variance + self._residual
-            covariance = covariance + self._residual * self._means.kernel(theta, anchors)
+            variance, covariance = self._past_moments(theta, anchors, F)
         covariance = covariance + self._effect.covariance(theta, anchors)
         return mean, variance + self._effect.variance, covariance
+
+    def _past_moments(
+        self, theta: np.ndarray, anchors: np.ndarray, F: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Variances and covariances by how past tasks differ, given their means F (m, n)."""
+        if self._anchors is None or self._anchors[0] is not anchors:
+            G = F if theta is anchors else self._means(anchors)
+            self._anchors = anchors, weighted_deviations(self._w, G)
+        D = weighted_deviations(self._w, F)
+        covariance = D.T @ self._anchors[1] + self._residual * self._means.kernel(theta, anchors)
+        return (D * D).sum(axis=0) + self._residual, covariance
 
 
 class PretrainedPrior:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,25 @@ from sktransfer.surrogates.base import EncodedTask
 MAX_DISTANCE = 2.0  # squared, of the most similar past task, in medians over pairs of past tasks
 MIN_KNOWN_TASKS = 30  # past tasks with data, below which no target is called dissimilar
 CONTAINED_COUNT = 60.0  # past tasks that one counts for whose data are a part of the target's
+CONTAINED_SHARE = 0.9  # correlation of what predictions miss there and on the target
+MIN_REST = 0.1
+
+
+class UsedTasks(NamedTuple):
+    """The past tasks that are used for a target.
+
+    Parameters
+    ----------
+    numbers : ndarray of int, shape (K,)
+    weights : ndarray of shape (K,)
+        They sum to at most 1. The prediction without past tasks has what is left.
+    rest : float
+        Share of the variance of what predictions miss that remains when these tasks are known.
+    """
+
+    numbers: np.ndarray
+    weights: np.ndarray
+    rest: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -88,21 +108,50 @@ class SimilarTasks:
         """Whether the data of each past task are a part of the target's; (m,)."""
         return np.isin(self.ids, list(target.contained))
 
-    def nearest(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of the past tasks with the most similar data, and their weights; (K,), (K,)."""
-        order, squares, copies = self._rank(target)
-        bandwidth = self.learned["hyperparameters"][0]
-        return order, kernel_weights(squares, bandwidth, self.prior_count, copies)
+    def nearest(self, target: EncodedTask) -> UsedTasks:
+        """The past tasks with the most similar data.
+
+        If it was learned how what predictions miss is shared, the weights are those of the best
+        linear prediction from the past tasks, S⁻¹ s, with the correlations s of the target with
+        them and S among them.
+        """
+        shared = self._shared(target)
+        order, squares, copies = self._rank(target, shared)
+        if shared is None:
+            bandwidth = self.learned["hyperparameters"][0]
+            return UsedTasks(order, kernel_weights(squares, bandwidth, self.prior_count, copies))
+        assert target.prior is not None
+        past, s = self.learned["descriptions"][order], shared[order]
+        S, is_contained = target.prior.shared(past, past), copies > 1.0
+        assert S is not None
+        both = is_contained[:, None] & is_contained
+        S = np.where(both, np.maximum(S, CONTAINED_SHARE), S)
+        np.fill_diagonal(S, 1.0)
+        weights = np.maximum(np.linalg.solve(S, s), 0.0)
+        weights = weights / max(weights.sum(), 1.0)
+        return UsedTasks(order, weights, max(1.0 - float(s @ weights), MIN_REST))
+
+    def _shared(self, target: EncodedTask) -> np.ndarray | None:
+        """How what predictions miss on past tasks and the target is correlated; (m,) or None."""
+        description = describe_target(target)
+        if description is None or target.prior is None or not self.prior_count:
+            return None
+        found = target.prior.shared(description[None], self.learned["descriptions"])
+        if found is None:
+            return None
+        return np.where(self.is_contained(target), CONTAINED_SHARE, found[0])
 
     def count(self, target: EncodedTask) -> float:
         """Number of past tasks that are used, each as often as it counts."""
-        return float(self._rank(target)[2].sum())
+        return float(self._rank(target, self._shared(target))[2].sum())
 
-    def _rank(self, target: EncodedTask) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _rank(
+        self, target: EncodedTask, shared: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Numbers of the tasks to use, their squared distances, how often each counts."""
         contained = self.is_contained(target)
         squares = np.where(contained, 0.0, self.distances(target))
-        ranking = np.lexsort((-self.sizes, squares, ~contained))
+        ranking = np.lexsort((-self.sizes, squares if shared is None else -shared, ~contained))
         order = np.sort(ranking[: self.max_tasks])
         return order, squares[order], np.where(contained[order], CONTAINED_COUNT, 1.0)
 
@@ -117,6 +166,6 @@ class SimilarTasks:
         if self._uses_embedding and describe_target(target) is not None:
             basis = "the pretrained embedding"
             is_known = np.isfinite(self.learned["descriptions"]).all(axis=1)
-        for number in self.nearest(target)[0]:
+        for number in self.nearest(target).numbers:
             texts[number] = basis if is_known[number] else "its trials only"
         return texts
