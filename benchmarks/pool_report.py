@@ -18,7 +18,7 @@ from benchmarks.runner import markdown_table
 
 AT = (1, 2, 3, 5, 10, 20, 30)
 LEVEL_AT, MAX_LEVEL = (1, 2, 3, 5, 10), 100  # trials whose equal among random ones is looked for
-RANDOM, PLAIN = "random search", "plain GP"
+RANDOM, PLAIN, STARTER = "random search", "plain GP", "with the starter archive"
 LATER, LATER_AT = ("shipped", "30 past", "30 past, misleading"), (10, 20, 30)
 Values = dict[tuple[str, str], float]
 """(estimator, data set) -> regret."""
@@ -128,6 +128,7 @@ def make_claims(kind: str, methods: Sequence[str]) -> list[tuple[str, tuple, tup
         for other in others
         for k in ((10, 20, 30) if other == PLAIN else AT)
     ]
+    claims += [(f"shipped against {STARTER}, trial {k}", ("shipped", k), (STARTER, k)) for k in AT]
     claims += [
         (
             f"misleading archive against plain GP, trial {k}",

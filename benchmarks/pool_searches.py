@@ -6,11 +6,11 @@ Every search chooses from the pool of its cell and sees the scores of one split 
 each trial, the configuration that it would return, the best so far, is measured on the other
 splits. Regret 0 is the best of the pool there, 1 its median. Random search is computed.
 
-"Shipped" is the package as installed: pretrained models and the starter archive, without the
-target's family. "30 past" has searches of the package without any past on 30 data sets of other
-families instead of the starter archive. Past settings that a portfolio or the nearest tasks propose
-are replaced by the nearest configuration of the pool. In a misleading archive, scores belong to
-other configurations.
+"Shipped" is the package as installed. Where pretrained models predict scores, as here, it does not
+read the starter archive. "With the starter archive" is the same with these past searches, without
+those of the target's family. "30 past" has searches of the package without any past on 30 data sets
+of other families. Past settings that a portfolio or the nearest tasks propose are replaced by the
+nearest configuration of the pool. In a misleading archive, scores belong to other configurations.
 
 On the development families, the pretrained models are those of four trainings that leave the
 target's family out (`--models`, made by `benchmarks.pretraining.train --leave-out`).
@@ -32,7 +32,7 @@ from benchmarks import peer_methods, pools
 from benchmarks.data import data_folder
 from benchmarks.first_trial import seed_of
 from benchmarks.peers import data_of
-from benchmarks.pool_report import PLAIN, Regrets, write_kind
+from benchmarks.pool_report import PLAIN, STARTER, Regrets, write_kind
 from benchmarks.pretraining.choose import Cell, read_cells
 from benchmarks.pretraining.train import split_development
 from benchmarks.runner import (
@@ -58,22 +58,23 @@ INTRODUCTION = (
     "report, which had no part in pretraining. A search sees the scores of one split into three "
     "folds. What it would return after k trials is measured on two other splits: 0 is the best of "
     "the pool there, 1 its median. Random search is the expected result of k draws. *Shipped* is "
-    "the package as installed, without the target's family in the starter archive. *30 past* has "
-    "searches of plain Bayesian optimization on other data sets in its place. Intervals are 95 % "
-    "over families, of paired differences."
+    "the package as installed. It does not read the starter archive, because pretrained models "
+    "predict the scores of these estimators. *With the starter archive* is the same with its "
+    "searches, without those on the target's family. *30 past* has searches of plain Bayesian "
+    "optimization on other data sets. Intervals are 95 % over families, of paired differences."
 )
-SHIPPED, PRETRAINED = "shipped", "pretrained only"
+SHIPPED, STARTER_PRIOR = "shipped", "starter archive, task-prior"
 PAST, MISLEADING = "30 past", "30 past, misleading"
 SURROGATES = {  # method -> surrogate
     PLAIN: "gp",
     SHIPPED: "auto",
-    PRETRAINED: "auto",
+    STARTER: "auto",
     PAST: "auto",
     "3 past": "auto",
     "1 past": "auto",
     MISLEADING: "auto",
     "30 past, task-prior": "task-prior",
-    "shipped, task-prior": "task-prior",
+    STARTER_PRIOR: "task-prior",
     "30 past, dist-gp": "dist-gp",
     "30 past, manual-gp": "manual-gp",
 }
@@ -208,7 +209,7 @@ class Comparison:
 
     def _tasks(self, key: tuple) -> list[Task]:
         estimator, data, method, seed = key
-        if method.startswith(SHIPPED):
+        if method in (STARTER, STARTER_PRIOR):
             return self._starter(estimator, data)
         others = [
             row
