@@ -137,6 +137,7 @@ class PretrainedScores(ScorePrior):
         }
         self._has_own_target = any(n.startswith("TransformedTarget") for n in space.fixed)
         self._residual = model.residual_of(owner)
+        self.has_residual = self._residual is not None
         if self._residual is not None:
             _, self.residual_variance, self.residual_noise = self._residual
         ends = [self._encoder.columns_of(each.parameter) for each in self._columns]

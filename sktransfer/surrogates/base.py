@@ -30,6 +30,8 @@ class ScorePrior:
         Whether it predicts scores. Otherwise its descriptions only serve to compare data sets.
     known : ndarray of bool, shape (d,), or None
         Columns of the space that predictions depend on. None if they depend on all.
+    has_residual : bool
+        Whether it was learned what predictions miss, so that `correlation` is known.
     residual_variance : float
         Variance of what predictions miss, in predicted variances.
     residual_noise : float
@@ -50,6 +52,7 @@ class ScorePrior:
 
     has_scores: bool = True
     known: np.ndarray | None = None
+    has_residual: bool = False
     residual_variance: float = 0.5
     residual_noise: float = 0.03
 

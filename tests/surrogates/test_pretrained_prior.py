@@ -43,7 +43,7 @@ class Peaks(ScorePrior):
 class LearnedPeaks(Peaks):
     """The same, with a learned kernel: what it misses does not depend on the second column."""
 
-    residual_variance, residual_noise = 1.0, 0.005
+    has_residual, residual_variance, residual_noise = True, 1.0, 0.005
 
     def correlation(self, theta, anchors, description):
         apart = (theta[:, None, 0] - anchors[None, :, 0]) / 0.5

@@ -161,7 +161,11 @@ class PastPrior:
         rest: float = 1.0,
     ):
         self._means, self._w, self._prediction = means, weights, prediction
-        self._residual, self.noise, self._rest = residual, noise, rest
+        self._residual, self._rest = residual, rest
+        # What was learned with the prediction is known better than from a few past tasks.
+        if prediction is not None and prediction.is_residual_learned:
+            noise = prediction.residual_noise
+        self.noise = noise
         self._effect = means.unknown_effect(prediction)
         self._anchors: tuple[np.ndarray, np.ndarray] | None = None
 

@@ -75,6 +75,11 @@ class TargetPrediction:
         return scale * std, scale[:, None] * other * K
 
     @property
+    def is_residual_learned(self) -> bool:
+        """Whether it was learned what the prediction misses."""
+        return self._prior.has_residual
+
+    @property
     def residual_noise(self) -> float:
         """Variance of the noise of comparable scores."""
         return self._prior.residual_noise
