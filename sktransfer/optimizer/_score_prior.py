@@ -28,6 +28,7 @@ from sktransfer.surrogates._core.transported_past import MAX_STRANGENESS
 N_KNOTS = 65  # of a continuous axis, between which codes are interpolated
 MAX_LISTED = 200  # values of an axis that are encoded one by one
 N_UNITS = 5
+USUAL_UNITS = Units(n_rows=200.0, n_columns=10.0)
 METRICS = {
     "classification": (
         ("balanced_accuracy", "recall_macro", "f1_macro", "f1", "matthews_corrcoef", "recall"),
@@ -136,6 +137,7 @@ class PretrainedScores(ScorePrior):
             if name.partition(".")[0] == owner and "@" not in name
         }
         self._has_own_target = any(n.startswith("TransformedTarget") for n in space.fixed)
+        self.usual = np.concatenate([model.usual_embedding, np.log10(astuple(USUAL_UNITS))])
         self._residual = model.residual_of(owner)
         self.has_residual = self._residual is not None
         if self._residual is not None:

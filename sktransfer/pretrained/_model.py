@@ -163,6 +163,11 @@ class PretrainedModel:
         z = (psi - self._center) @ self._spread
         return float(np.sqrt(np.mean(z * z)) / self._radius)
 
+    @property
+    def usual_embedding(self) -> np.ndarray:
+        """psi of average data of the training, (q,)."""
+        return self._center
+
     # -- scores --------------------------------------------------------------------------------
 
     def predict(

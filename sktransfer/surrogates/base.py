@@ -36,6 +36,9 @@ class ScorePrior:
         Variance of what predictions miss, in predicted variances.
     residual_noise : float
         Variance of the noise of comparable scores.
+    usual : ndarray of shape (q,) or None
+        The description of average data. It stands for past tasks on unknown data. Where there is
+        none, predictions are not used if the data of all past tasks are unknown.
 
     Examples
     --------
@@ -55,6 +58,7 @@ class ScorePrior:
     has_residual: bool = False
     residual_variance: float = 0.5
     residual_noise: float = 0.03
+    usual: np.ndarray | None = None
 
     def describe(self, profile: DatasetProfile | None) -> np.ndarray | None:
         """The description of a data set, (q,); None if too little is known of it."""

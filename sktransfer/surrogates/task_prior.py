@@ -79,6 +79,7 @@ from sktransfer.surrogates._core.transported_past import (
     offset_target,
     predict_past,
     subtract_predictions,
+    usual_description,
 )
 from sktransfer.surrogates.base import EncodedTask, Posterior, SearchHints, Surrogate
 from sktransfer.utils._scores import impute_failures
@@ -172,7 +173,8 @@ class TaskPrior(TaskProcesses):
         super()._train(tasks, warm_from)
         prior, descriptions = tasks[0].prior, describe_past(tasks) if self.pretrained else None
         if descriptions is not None and prior is not None:
-            offsets = fill_unknown(prior.offsets(descriptions))
+            filled = fill_unknown(descriptions, usual_description(descriptions, prior))
+            offsets = prior.offsets(filled)
             self.learned_ |= {"descriptions": descriptions, "offsets": offsets}
         profiles = [task.profile for task in tasks]
         self.encoder_ = self._make_encoder().fit(profiles)
@@ -194,7 +196,7 @@ class TaskPrior(TaskProcesses):
             self.learned_ |= self._compare_tasks().fit_hyperparameters(weighted / units[1])[0]
             return
         if prior.has_scores:
-            predicted = predict_past(prior, self.past_, fill_unknown(descriptions))
+            predicted = predict_past(prior, self.past_, filled)
             known = np.isfinite(descriptions).all(axis=1)
             pairs = zip(predicted, known, strict=True)
             gain = fit_gain(self.past_, [h if is_known else None for h, is_known in pairs])
@@ -236,11 +238,10 @@ class TaskPrior(TaskProcesses):
         descriptions = describe_past(tasks)
         if descriptions is None:
             descriptions = np.full((len(tasks), past.shape[1]), np.nan)
-        offsets = fill_unknown(prior.offsets(descriptions), self.learned_["offsets"].mean(axis=0))
-        found |= {"descriptions": descriptions, "offsets": offsets}
+        filled = fill_unknown(descriptions, usual_description(past, prior))
+        found |= {"descriptions": descriptions, "offsets": prior.offsets(filled)}
         if "gain" in self.learned_:
-            usual = past[np.isfinite(past).all(axis=1)].mean(axis=0)
-            predicted = predict_past(prior, added.past_, fill_unknown(descriptions, usual))
+            predicted = predict_past(prior, added.past_, filled)
             found |= added._fit_residuals(predicted, float(self.learned_["gain"]), tasks)
         return found
 

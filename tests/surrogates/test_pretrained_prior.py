@@ -164,6 +164,27 @@ def test_past_data_that_are_not_known_share_as_little_as_any():
     np.testing.assert_allclose(weights[0], weights[1], rtol=1e-3)
 
 
+class UsualPeaks(SharedPeaks):
+    """The same, and average data have their peak in the middle."""
+
+    usual = np.array([0.5, 0.5])
+
+
+def test_past_tasks_on_unknown_data_leave_the_prediction():
+    """Small tables are not described in the archive, so the first past searches may tell little."""
+    prior = UsualPeaks()
+    past = [replace(past_task(0.8, seed=i, prior=prior), profile=None) for i in range(2)]
+    here = target(0.25, prior=prior)
+    model = TaskPrior().fit(past)
+    assert model.hints(here).n_initial == 0
+    np.testing.assert_allclose(best_guess(model, here), [0.25, 0.5], atol=0.13)
+    added = TaskPrior().fit(past[:1]).extend(past[1:])
+    mixed = TaskPrior().fit(past).extend([past_task(0.3, seed=5, prior=prior)])
+    for each in (added, mixed, TaskPrior().set_state(model.get_state())):
+        np.testing.assert_allclose(best_guess(each, here), [0.25, 0.5], atol=0.13)
+    assert set(model.similarity_basis(here)) == {"its trials only"}
+
+
 def test_past_searches_on_a_part_of_the_rows_share_nearly_all():
     prior = SharedPeaks()
     past = [past_task(0.3, seed=seed, prior=prior) for seed in range(2)]
@@ -284,7 +305,7 @@ def test_state_is_restored():
     model = TaskPrior().fit(past)
     copy = TaskPrior().set_state(model.get_state())
     assert_same_state(model.get_state(), copy.get_state())
-    here = target(0.4, n=4)
+    here = target(0.4, n=4, prior=peaks())
     assert_same_prediction(copy.posterior(here).predict(GRID), model.posterior(here).predict(GRID))
 
 

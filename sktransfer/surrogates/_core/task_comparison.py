@@ -83,7 +83,7 @@ class TaskComparison:
         """
         squares, unit = compare_embeddings(embedded)
         found = [self.fit_hyperparameters(each) for each in (squares / unit, by_features)]
-        uses_embedding = found[0][1] >= found[1][1]
+        uses_embedding = np.isfinite(embedded).any() and found[0][1] >= found[1][1]
         chosen = found[0] if uses_embedding else found[1]
         return chosen[0] | {
             "uses_embedding": np.array(uses_embedding),
@@ -121,6 +121,8 @@ def compare_embeddings(embedded: np.ndarray) -> tuple[np.ndarray, float]:
     Data that are not known have the mean of the others.
     """
     is_known = np.isfinite(embedded).all(axis=1)
+    if not is_known.any():
+        return np.zeros((len(embedded), len(embedded))), 1.0
     filled = np.where(is_known[:, None], embedded, embedded[is_known].mean(axis=0))
     squares = squared_distances(filled, filled, np.ones(filled.shape[1]))
     return squares, median_distance(squares)

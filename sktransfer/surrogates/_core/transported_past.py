@@ -120,19 +120,32 @@ def describe_target(target: EncodedTask) -> np.ndarray | None:
 
 
 def describe_past(tasks: Sequence[EncodedTask]) -> np.ndarray | None:
-    """Descriptions of the past tasks' data, (m, q), NaN where unknown; None if all are."""
+    """Descriptions of the past tasks' data, (m, q), NaN where unknown.
+
+    None if all are unknown and their prior does not know the usual data either.
+    """
     found = [None if task.prior is None else task.prior.describe(task.profile) for task in tasks]
-    q = next((len(each) for each in found if each is not None), None)
+    usual = None if tasks[0].prior is None else tasks[0].prior.usual
+    q = next((len(each) for each in (*found, usual) if each is not None), None)
     if q is None:
         return None
     return np.array([np.full(q, np.nan) if each is None else each for each in found])
 
 
-def fill_unknown(rows: np.ndarray, usual: np.ndarray | None = None) -> np.ndarray:
-    """Rows with the `usual` one, by default the mean of the others, where one has NaN."""
-    known = np.isfinite(rows).all(axis=1)
-    usual = rows[known].mean(axis=0) if usual is None else usual
-    return np.where(known[:, None], rows, usual)
+def usual_description(descriptions: np.ndarray, prior: ScorePrior) -> np.ndarray:
+    """What stands for the data of past tasks that are unknown, given those of all; (m, q) -> (q,).
+
+    The mean of the known ones, or what the prior takes for usual.
+    """
+    known = np.isfinite(descriptions).all(axis=1)
+    if known.any() or prior.usual is None:
+        return np.asarray(descriptions[known].mean(axis=0))
+    return prior.usual
+
+
+def fill_unknown(rows: np.ndarray, usual: np.ndarray) -> np.ndarray:
+    """Rows with the usual one where one has NaN."""
+    return np.where(np.isfinite(rows).all(axis=1, keepdims=True), rows, usual)
 
 
 def offset_target(target: EncodedTask, past: np.ndarray | None) -> np.ndarray:
