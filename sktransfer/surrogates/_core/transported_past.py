@@ -55,9 +55,13 @@ class TargetPrediction:
     __hash__ = None  # type: ignore[assignment]
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard deviation; (n, d) -> (n,), (n,)."""
+        """Mean and standard deviation; (n, d) -> (n,), (n,).
+
+        The deviation is not multiplied by the gain: a prediction that is known to be wrong does
+        not say more of the scores.
+        """
         [mean], [std] = self._prior.predict(theta, self._description[None])
-        return self.gain * mean, self.gain * std
+        return self.gain * mean, std
 
     def correlation(self, theta: np.ndarray, anchors: np.ndarray) -> np.ndarray | None:
         """How what predictions miss is correlated, if it was learned; (n, d), (k, d) -> (n, k)."""
