@@ -53,9 +53,11 @@ class LearnedPeaks(Peaks):
 class SharedPeaks(LearnedPeaks):
     """The same, and what it misses on data sets is correlated if their peaks are near."""
 
+    near = 0.7
+
     def shared(self, A, B):
         squares = (A[:, None, 0] - B[None, :, 0]) ** 2
-        return 0.7 * np.exp(-np.where(np.isfinite(squares), squares, np.inf) / 0.01) + 0.05
+        return self.near * np.exp(-np.where(np.isfinite(squares), squares, np.inf) / 0.01) + 0.05
 
 
 def data_with_peak(x):
@@ -153,6 +155,19 @@ def test_weights_are_those_of_the_best_linear_prediction():
     np.fill_diagonal(S, 1.0)
     np.testing.assert_allclose(weights, np.linalg.solve(S, s))
     np.testing.assert_allclose(rest, 1 - s @ np.linalg.solve(S, s))
+
+
+def test_rest_is_that_of_the_weights_where_they_are_limited():
+    prior = SharedPeaks()
+    prior.near = 0.9
+    past = [past_task(peak, prior=prior) for peak in (0.25, 0.35)]
+    _, weights, rest = TaskPrior().fit(past)._similar.nearest(target(0.3, prior=prior))
+    peaks = np.array([[0.25], [0.35]])
+    S, s = prior.shared(peaks, peaks), prior.shared(np.array([[0.3]]), peaks)[0]
+    np.fill_diagonal(S, 1.0)
+    assert np.linalg.solve(S, s).sum() > 1
+    np.testing.assert_allclose(weights, 0.5)
+    np.testing.assert_allclose(rest, 1 - 2 * s @ weights + weights @ S @ weights)
 
 
 def test_past_data_that_are_not_known_share_as_little_as_any():

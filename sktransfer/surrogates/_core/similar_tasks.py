@@ -129,7 +129,8 @@ class SimilarTasks:
         np.fill_diagonal(S, 1.0)
         weights = np.maximum(np.linalg.solve(S, s), 0.0)
         weights = weights / max(weights.sum(), 1.0)
-        return UsedTasks(order, weights, max(1.0 - float(s @ weights), MIN_REST))
+        rest = 1.0 - 2.0 * s @ weights + weights @ S @ weights
+        return UsedTasks(order, weights, max(float(rest), MIN_REST))
 
     def _shared(self, target: EncodedTask) -> np.ndarray | None:
         """How what predictions miss on past tasks and the target is correlated; (m,) or None."""
@@ -163,7 +164,8 @@ class SimilarTasks:
         own = target.profile.meta_features if target.profile is not None else {}
         n_known = sum(name in own for name in self.encoder.names_)
         basis, is_known = f"{n_known} meta-features", self.learned["known"] & bool(n_known)
-        if self._uses_embedding and describe_target(target) is not None:
+        has_embedding = self._uses_embedding and describe_target(target) is not None
+        if has_embedding or self._shared(target) is not None:
             basis = "the pretrained embedding"
             is_known = np.isfinite(self.learned["descriptions"]).all(axis=1)
         for number in self.nearest(target).numbers:
