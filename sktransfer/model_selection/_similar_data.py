@@ -7,6 +7,7 @@ that are not used are not read either.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import numpy as np
 from sktransfer.archive import Limit, Outline, make_outline, outlines_of, tabulate_outlines
 from sktransfer.dataset import DatasetProfile
 from sktransfer.dataset._response_curves import relative_columns
+from sktransfer.exceptions import TransferWarning
 from sktransfer.optimizer import find_embedding, find_score_prior
 from sktransfer.pretrained import PretrainedModel, load_model
 from sktransfer.space import Space
@@ -61,7 +63,9 @@ def needs_starter(
     """
     if not surrogate.uses_prior:
         return True
-    prior = find_score_prior(space, data, metric, folders)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TransferWarning)  # the search itself warns of a damaged file
+        prior = find_score_prior(space, data, metric, folders)
     return prior is None or not prior.has_scores or find_embedding(prior, data) is None
 
 

@@ -199,6 +199,22 @@ class PretrainedScores(ScorePrior):
     def shared(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | None:
         return self._model.shared(self.embedding(A), self.embedding(B))
 
+    def check_arrays(self, profile: DatasetProfile) -> None:
+        """Read all arrays, and raise an error if one is damaged: it must not stop a search."""
+        description, middle = self.describe(profile), np.full((1, len(self.known)), 0.5)
+        if description is None:
+            return
+        rows = description[None]
+        found = [
+            (self.residual_variance, self.residual_noise),
+            *self.predict(middle, rows),
+            self.level(description),
+            self.correlation(middle, middle, description),
+            self.shared(rows, rows),
+        ]
+        if not all(np.isfinite(each).all() for each in found if each is not None):
+            raise ValueError("its predictions are not finite")
+
     def _encode(self, theta: np.ndarray, log_units: np.ndarray) -> np.ndarray:
         """What the head reads of configurations; (n, d) -> (n, k)."""
         fixed, tables = self._read_tables(log_units)
@@ -325,10 +341,7 @@ def find_score_prior(
     found = metric_of_head(model.kind, metric)
     try:
         made = PretrainedScores(space, model, owner, scaled, found.number, found.has_unit)
-        description = made.describe(profile)
-        if description is not None:  # read all arrays now: a damaged one must not stop a search
-            made.predict(np.full((1, space.n_columns), 0.5), description[None])
-            made.level(description)
+        made.check_arrays(profile)
     except Exception as error:
         warnings.warn(
             f"The pretrained model of {owner} cannot be used ({type(error).__name__}: {error}). "

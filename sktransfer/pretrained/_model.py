@@ -200,6 +200,8 @@ class PretrainedModel:
             np.asarray(self._arrays[f"{name}.{part}"], dtype=float)
             for part in ("lengths", "variances")
         )
+        if lengths.shape != (self._encoders[owner].width,):
+            raise ValueError(f"{owner} has {len(lengths)} lengthscales")
         return Residual(lengths, *map(float, variances))
 
     def shared(self, A: np.ndarray, B: np.ndarray) -> np.ndarray | None:

@@ -1,5 +1,6 @@
 """Pretrained predictions in the coordinates of a space, and what searches do without them."""
 
+import os
 import warnings
 
 import numpy as np
@@ -181,6 +182,32 @@ def test_damaged_array_warns_and_search_runs(arrays, tmp_path, data):
     with pytest.warns(TransferWarning, match="pretrained model of SVC cannot be used"):
         [params] = optimizer.ask()
     assert optimizer.embedding is None and params["C"] > 0
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("residual.SVC.lengths", np.ones(3)),
+        ("residual.SVC.variances", np.array([np.nan, 0.1])),
+        ("residual.shared", np.full(3, np.nan)),
+        ("residual.shared", np.ones(2)),
+    ],
+)
+def test_damaged_arrays_of_what_predictions_miss_warn(arrays, tmp_path, data, name, array):
+    learned = {
+        "residual.SVC.lengths": np.ones(ENCODER.width),
+        "residual.SVC.variances": np.array([1.5, 0.01]),
+        "residual.shared": np.array([0.6, 2.0, 0.03]),
+    }
+    path = tmp_path / "classification.npz"
+    space = Space.parse({"C": loguniform(1e-3, 1e3)}, SVC())
+    write_model(path, arrays | learned)
+    assert find_score_prior(space, data, ["accuracy"], [tmp_path]).has_residual
+    write_model(path, arrays | learned | {name: array})
+    os.utime(path, (0, 0))  # models are read again if their file has another time
+    with pytest.warns(TransferWarning, match="pretrained model of SVC cannot be used") as caught:
+        assert find_score_prior(space, data, ["accuracy"], [tmp_path]) is None
+    assert len(caught) == 1
 
 
 @pytest.mark.parametrize(
