@@ -67,9 +67,7 @@ class ImportanceDisplay:
     >>> from sktransfer import TransferSearchCV
     >>> from sktransfer.inspection import ImportanceDisplay
     >>> space = {"C": loguniform(1e-2, 1e3), "coef0": loguniform(1e-4, 1e1)}
-    >>> search = TransferSearchCV(
-    ...     SVC(), space, n_iter=12, archive=None, surrogate="gp", random_state=0
-    ... )
+    >>> search = TransferSearchCV(SVC(), space, n_iter=12, archive=None, random_state=0)
     >>> search = search.fit(*load_iris(return_X_y=True))
     >>> display = ImportanceDisplay.from_estimator(search)
     >>> display.names[display.total[0].argmax()]  # an rbf kernel has no coef0

@@ -144,8 +144,9 @@ class PretrainedScores(ScorePrior):
             _, self.residual_variance, self.residual_noise = self._residual
         ends = [self._encoder.columns_of(each.parameter) for each in self._columns]
         self._searched = [column for end in ends for column in range(end.start, end.stop)]
-        self._tables: dict[bytes, tuple[np.ndarray, list[np.ndarray]]] = {}
+        self._tables: dict[bytes, tuple[np.ndarray, np.ndarray, list[np.ndarray]]] = {}
         self._described: tuple[DatasetProfile | None, np.ndarray | None] = None, None
+        self._encoded: list[tuple[np.ndarray, bytes, np.ndarray]] = []
 
     # -- data sets -----------------------------------------------------------------------------
 
@@ -216,12 +217,25 @@ class PretrainedScores(ScorePrior):
             raise ValueError("its predictions are not finite")
 
     def _encode(self, theta: np.ndarray, log_units: np.ndarray) -> np.ndarray:
-        """What the head reads of configurations; (n, d) -> (n, k)."""
-        fixed, tables = self._read_tables(log_units)
+        """What the head reads of configurations; (n, d) -> (n, k).
+
+        The last two are kept, because predictions and their correlations are asked for in turn.
+        """
+        key = log_units.tobytes()
+        for known, units, codes in self._encoded:
+            if known is theta and units == key:
+                return codes
+        codes = self._make_codes(theta, log_units)
+        self._encoded = [(theta, key, codes), *self._encoded[:1]]
+        return codes
+
+    def _make_codes(self, theta: np.ndarray, log_units: np.ndarray) -> np.ndarray:
+        fixed, default, tables = self._read_tables(log_units)
         codes = np.repeat(fixed, len(theta), axis=0)
         for each, table in zip(self._columns, tables, strict=True):
             block = _look_up(theta[:, each.column], each.coordinates, table, each.is_list)
             codes[:, self._encoder.columns_of(each.parameter)] = block
+        self._encoder.reset_inactive(codes, default)
         return codes
 
     def _read_units(self, log_units: np.ndarray) -> Units:
@@ -230,8 +244,10 @@ class PretrainedScores(ScorePrior):
             units = replace(units, target_std=1.0)
         return units
 
-    def _read_tables(self, log_units: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Codes of the fixed values, (1, k), and of the values of each column."""
+    def _read_tables(
+        self, log_units: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        """Codes of the fixed values, (1, k), of the defaults, (k,), and of each column's values."""
         key = log_units.tobytes()
         if key not in self._tables:
             units = self._read_units(log_units)
@@ -241,7 +257,8 @@ class PretrainedScores(ScorePrior):
                 self._encoder.parameters[each.parameter].encode(self._owner, each.values, units)
                 for each in self._columns
             ]
-            self._tables[key] = np.hstack([fixed, flag]), tables
+            default = self._encoder.encode([{}], units)[0]
+            self._tables[key] = np.hstack([fixed, flag]), default, tables
         return self._tables[key]
 
 

@@ -93,6 +93,23 @@ _SCALES: dict[str, Unit] = {
 }
 
 
+_KERNELS = {
+    "gamma": ("kernel", ("rbf", "poly", "sigmoid")),
+    "degree": ("kernel", ("poly",)),
+    "coef0": ("kernel", ("poly", "sigmoid")),
+}
+_BOOTSTRAP = {"max_samples": ("bootstrap", (True,))}
+_CONDITIONS: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
+    "SVC": _KERNELS,
+    "SVR": _KERNELS,
+    "RandomForestClassifier": _BOOTSTRAP,
+    "RandomForestRegressor": _BOOTSTRAP,
+    "ExtraTreesClassifier": _BOOTSTRAP,
+    "ExtraTreesRegressor": _BOOTSTRAP,
+}
+"""Parameters that only matter with some values of another one."""
+
+
 def scale_of(owner: str, name: str) -> Unit | None:
     """What a parameter is proportional to, if only the scale of columns or target changes.
 
@@ -240,3 +257,18 @@ class ConfigurationEncoder:
             for each in self.parameters
         ]
         return np.column_stack(blocks) if blocks else np.empty((len(configurations), 0))
+
+    def reset_inactive(self, codes: np.ndarray, default: np.ndarray) -> None:
+        """Give parameters that do not matter their default code, in place; (n, k), (k,).
+
+        Configurations that differ in nothing else are the same to the estimator.
+        """
+        numbers = {parameter.name: i for i, parameter in enumerate(self.parameters)}
+        for name, (other, values) in _CONDITIONS.get(self.owner, {}).items():
+            if name not in numbers or other not in numbers:
+                continue
+            own, start = self.columns_of(numbers[name]), self.columns_of(numbers[other]).start
+            options = self.parameters[numbers[other]].values
+            columns = [start + i for i, option in enumerate(options) if option not in values]
+            is_inactive = codes[:, columns].any(axis=1)
+            codes[is_inactive, own] = default[own]

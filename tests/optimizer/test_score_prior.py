@@ -63,6 +63,19 @@ def test_codes_are_those_of_decoded_configurations(model, data):
     np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
+def test_parameters_that_do_not_matter_change_nothing(data):
+    space = {"C": loguniform(1e-2, 1e3), "coef0": loguniform(1e-4, 1e1), "degree": [2, 3, 4]}
+    theta = np.array([[0.5, 0.1, 0.0], [0.5, 0.9, 1.0]])
+    found = []
+    for kernel in ("rbf", "poly"):
+        prior = find_score_prior(Space.parse(space, SVC(kernel=kernel)), data, METRIC)
+        description = prior.describe(data)
+        mean, _ = prior.predict(theta, description[None])
+        found.append((np.ptp(mean), prior.correlation(theta, theta, description)[0, 1]))
+    assert found[0][0] < 1e-6 and found[0][1] == 1.0
+    assert found[1][0] > 0.01 and found[1][1] < 0.9
+
+
 def test_fixed_values_are_those_of_the_estimator(model, data):
     theta = np.array([[0.5]])
     means = []
@@ -129,8 +142,8 @@ def test_transformed_target_has_no_units(data):
         profile(X, X[:, 0] / X[:, 0].std()),
         ("r2",),
     )
-    fixed = [each._read_tables(each.describe(d)[-5:])[1][0] for each, d in ((prior, target),)]
-    other = unit._read_tables(unit.describe(profile(X, X[:, 0] / X[:, 0].std()))[-5:])[1][0]
+    fixed = [each._read_tables(each.describe(d)[-5:])[2][0] for each, d in ((prior, target),)]
+    other = unit._read_tables(unit.describe(profile(X, X[:, 0] / X[:, 0].std()))[-5:])[2][0]
     np.testing.assert_allclose(fixed[0], other, atol=0.01)
 
 
