@@ -45,6 +45,7 @@ class TargetPrediction:
 
     def __init__(self, prior: ScorePrior, description: np.ndarray, gain: float):
         self._prior, self._description, self.gain = prior, description, gain
+        self._anchors: tuple[np.ndarray, np.ndarray] | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TargetPrediction):
@@ -74,7 +75,9 @@ class TargetPrediction:
 
         (n, d), (k, d), (n,), correlations (n, k) -> (n,), (n, k)
         """
-        other = std if theta is anchors else self.predict(anchors)[1]
+        if self._anchors is None or self._anchors[0] is not anchors:
+            self._anchors = anchors, std if theta is anchors else self.predict(anchors)[1]
+        other = self._anchors[1]
         scale = self._prior.residual_variance * std
         return scale * std, scale[:, None] * other * K
 
