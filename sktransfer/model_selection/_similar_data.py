@@ -64,7 +64,7 @@ def needs_starter(
     if not surrogate.uses_prior:
         return True
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TransferWarning)  # the search itself warns of a damaged file
+        warnings.simplefilter("ignore", TransferWarning)  # the search itself warns of damage
         prior = find_score_prior(space, data, metric, folders)
     return prior is None or not prior.has_scores or find_embedding(prior, data) is None
 
