@@ -55,7 +55,7 @@ def draw_speed_up():
 
 
 def draw_displays():
-    """Search with the starter archive only, so that everybody draws the same pictures."""
+    """Search without past searches of one's own, so that everybody draws the same pictures."""
     archive = Archive(FOLDER / "none", readonly=True, starter=True)
     search = TransferSearchCV(
         make_pipeline(StandardScaler(), SVC()),

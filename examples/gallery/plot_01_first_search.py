@@ -6,11 +6,11 @@ Replace ``RandomizedSearchCV`` by ``TransferSearchCV`` and look at what the sear
 """
 
 # %%
-# The search has the parameters, methods and attributes of scikit-learn's searches. With
-# ``archive="auto"``, the default, it learns from the starter archive that ships with the package
-# and from your own past searches.
+# The search has the parameters, methods and attributes of scikit-learn's searches. By default, it
+# uses the pretrained models that ship with the package and your own past searches.
 from scipy.stats import loguniform
-from sklearn.datasets import load_breast_cancer
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -34,8 +34,8 @@ search.fit(X, y)
 print(search.best_params_, round(search.best_score_, 4))
 
 # %%
-# The first candidates are settings of past searches, or what a model of them proposes. The bars
-# are the scores that the model predicted before each evaluation.
+# The first candidate is what the pretrained model expects to be best on these data. The bars are
+# the scores that were predicted before each evaluation.
 SearchHistoryDisplay.from_estimator(search)
 
 # %%
@@ -47,5 +47,6 @@ SurfaceDisplay.from_estimator(search)
 ImportanceDisplay.from_estimator(search)
 
 # %%
-# The past searches behind the proposals.
-TaskSimilarityDisplay.from_estimator(search, max_shown=8)
+# The search is in the archive now, so that a search on other data learns from it, too.
+later = clone(search).fit(*load_wine(return_X_y=True))
+TaskSimilarityDisplay.from_estimator(later, max_shown=8)

@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 from sktransfer import Archive, TransferSearchCV
 
 X, y = load_wine(return_X_y=True)
-archive = Archive(tempfile.mkdtemp(), starter=True)
+archive = Archive(tempfile.mkdtemp())
 search = TransferSearchCV(
     make_pipeline(StandardScaler(), SVC()),
     {"svc__C": loguniform(1e-3, 1e3), "svc__gamma": loguniform(1e-5, 1e1)},
@@ -36,7 +36,7 @@ print("outer scores:", outer["test_score"].round(3))
 
 # %%
 # The searches of the other folds are in the archive, and each of them is excluded: it saw rows of
-# the same data. The past searches of the starter archive are used.
+# the same data.
 for fold, fitted in enumerate(outer["estimator"], 1):
     excluded = [row for row in fitted.source_tasks_ if row["excluded"]]
     used = len(fitted.source_tasks_) - len(excluded)
