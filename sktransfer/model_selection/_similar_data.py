@@ -59,7 +59,7 @@ def needs_starter(
     """Return whether a surrogate has use for the starter archive.
 
     Where a pretrained model predicts the scores, it knows more than these few tasks, and reading
-    them would take half of the time before the first trial.
+    them would delay the first trial.
     """
     if not surrogate.uses_prior:
         return True
