@@ -143,6 +143,12 @@ class PretrainedScores(ScorePrior):
         if self._residual is not None:
             _, self.residual_variance, self.residual_noise = self._residual
         ends = [self._encoder.columns_of(each.parameter) for each in self._columns]
+        numbers = {each.parameter for each in self._columns}
+        self._conditions = [
+            each
+            for each in self._encoder.conditions()
+            if not numbers.isdisjoint((each.parameter, each.other))
+        ]
         self._searched = [column for end in ends for column in range(end.start, end.stop)]
         self._tables: dict[bytes, tuple[np.ndarray, np.ndarray, list[np.ndarray]]] = {}
         self._described: tuple[DatasetProfile | None, np.ndarray | None] = None, None
@@ -235,7 +241,7 @@ class PretrainedScores(ScorePrior):
         for each, table in zip(self._columns, tables, strict=True):
             block = _look_up(theta[:, each.column], each.coordinates, table, each.is_list)
             codes[:, self._encoder.columns_of(each.parameter)] = block
-        self._encoder.reset_inactive(codes, default)
+        self._encoder.reset_inactive(codes, default, self._conditions)
         return codes
 
     def _read_units(self, log_units: np.ndarray) -> Units:
@@ -258,6 +264,7 @@ class PretrainedScores(ScorePrior):
                 for each in self._columns
             ]
             default = self._encoder.encode([{}], units)[0]
+            self._encoder.reset_inactive(fixed, default, self._encoder.conditions())
             self._tables[key] = np.hstack([fixed, flag]), default, tables
         return self._tables[key]
 

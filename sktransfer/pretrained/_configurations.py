@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -224,6 +224,22 @@ def _describe_layers(value: Any) -> tuple[float, float]:
         return 0.5, 0.0
 
 
+class Condition(NamedTuple):
+    """A parameter of a head that only matters with some values of another one.
+
+    Parameters
+    ----------
+    parameter, other : int
+        Their numbers.
+    off : list of int
+        Columns of the codes. If one of them is not 0, the parameter does not matter.
+    """
+
+    parameter: int
+    other: int
+    off: list[int]
+
+
 class ConfigurationEncoder:
     """Turns configurations of one estimator into vectors.
 
@@ -258,17 +274,27 @@ class ConfigurationEncoder:
         ]
         return np.column_stack(blocks) if blocks else np.empty((len(configurations), 0))
 
-    def reset_inactive(self, codes: np.ndarray, default: np.ndarray) -> None:
+    def conditions(self) -> list[Condition]:
+        """When parameters do not matter."""
+        numbers = {parameter.name: i for i, parameter in enumerate(self.parameters)}
+        found = []
+        for name, (other, values) in _CONDITIONS.get(self.owner, {}).items():
+            if name in numbers and other in numbers:
+                options = self.parameters[numbers[other]].values
+                start = self.columns_of(numbers[other]).start
+                off = [start + i for i, option in enumerate(options) if option not in values]
+                found.append(Condition(numbers[name], numbers[other], off))
+        return found
+
+    def reset_inactive(
+        self, codes: np.ndarray, default: np.ndarray, conditions: Sequence[Condition]
+    ) -> None:
         """Give parameters that do not matter their default code, in place; (n, k), (k,).
 
         Configurations that differ in nothing else are the same to the estimator.
         """
-        numbers = {parameter.name: i for i, parameter in enumerate(self.parameters)}
-        for name, (other, values) in _CONDITIONS.get(self.owner, {}).items():
-            if name not in numbers or other not in numbers:
-                continue
-            own, start = self.columns_of(numbers[name]), self.columns_of(numbers[other]).start
-            options = self.parameters[numbers[other]].values
-            columns = [start + i for i, option in enumerate(options) if option not in values]
-            is_inactive = codes[:, columns].any(axis=1)
-            codes[is_inactive, own] = default[own]
+        for condition in conditions:
+            own = self.columns_of(condition.parameter)
+            is_inactive = codes[:, condition.off].any(axis=1)
+            if is_inactive.any():
+                codes[is_inactive, own] = default[own]

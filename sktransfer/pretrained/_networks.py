@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-MIN_INPUT = -80.0  # below, exp(-x) overflows and SiLU is 0
 Layer = tuple[np.ndarray, np.ndarray]
 """Weights (E, a, b) and biases (E, b)."""
 
@@ -28,5 +27,6 @@ def finish_layers(layers: Sequence[Layer], x: np.ndarray) -> np.ndarray:
 
 
 def silu(x: np.ndarray) -> np.ndarray:
-    """x / (1 + exp(-x)); scipy's function of this name for float32 is several times slower."""
-    return x / (1.0 + np.exp(-np.maximum(x, MIN_INPUT)))
+    """x / (1 + exp(-x)), in a form that is fast in numpy and does not overflow."""
+    half = 0.5 * x
+    return half * np.tanh(half) + half
