@@ -84,9 +84,7 @@ class ConditionedPosterior(Posterior):
         ones, means, residuals = (whiten(self._L, v) for v in columns)
         grid = _GRID if level.log_scale_std and len(y) else np.zeros(1)
         scales = np.exp(level.log_scale + level.log_scale_std * grid)
-        found = [
-            self._log_density(residuals / b - means, ones, level.shift_std / b, b) for b in scales
-        ]
+        found = self._log_densities(residuals, means, ones, level.shift_std, scales)
         best = int(np.argmax(found - 0.5 * grid * grid))
         self.log_evidence = float(found[best] - 0.5 * grid[best] ** 2)
         self.scale = b = float(scales[best])
@@ -100,12 +98,25 @@ class ConditionedPosterior(Posterior):
         self._ones, self._shift_std = ones, shift_std / b if len(y) else 0.0
         self._a = whiten(self._L, whiten(self._L, (y - self.shift) / b - m), transposed=True)
 
-    def _log_density(self, white: np.ndarray, ones: np.ndarray, spread: float, b: float) -> float:
-        """log p(y | b), a integrated out: K + spread² 11', by the matrix determinant lemma."""
-        information = spread**2 * (ones @ ones)
-        square = white @ white - spread**2 * (ones @ white) ** 2 / (1 + information)
+    def _log_densities(
+        self,
+        residuals: np.ndarray,
+        means: np.ndarray,
+        ones: np.ndarray,
+        shift_std: float,
+        b: np.ndarray,
+    ) -> np.ndarray:
+        """log p(y | b) for several b, a integrated out; (n,), (n,), (n,), (G,) -> (G,).
+
+        The covariance is K + (shift_std / b)² 11', by the matrix determinant lemma.
+        """
+        white = residuals[:, None] / b - means[:, None]
+        spread = (shift_std / b) ** 2
+        information = spread * (ones @ ones)
+        square = (white * white).sum(axis=0) - spread * (ones @ white) ** 2 / (1 + information)
         log_det = 2 * np.log(np.diag(self._L)).sum() + np.log1p(information)
-        return float(-0.5 * (square + log_det + len(white) * (np.log(2 * np.pi) + 2 * np.log(b))))
+        densities = square + log_det + len(white) * (np.log(2 * np.pi) + 2 * np.log(b))
+        return np.asarray(-0.5 * densities)
 
     def predict(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation of the noise-free score; (m, d) -> (m,), (m,)."""
