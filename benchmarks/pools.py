@@ -184,7 +184,7 @@ def load(kind: str, name: str, folder: Path) -> tuple[np.ndarray, np.ndarray]:
 @lru_cache(maxsize=256)
 def profile_of(kind: str, name: str, folder: Path) -> DatasetProfile:
     """The profile of a data set."""
-    return profile(*load(kind, name, folder))
+    return profile(*load(kind, name, folder), kind=kind)
 
 
 def space_of(estimator: str) -> Space:

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 from sktransfer.archive._record import library_versions
 from sktransfer.archive._studies import parameter_prefix, score_columns
-from sktransfer.dataset import profile
+from sktransfer.dataset import profile, target_kind
 from sktransfer.exceptions import ArchiveWarning
 from sktransfer.space import Space
 from sktransfer.task import Task, Trial
@@ -81,7 +81,7 @@ def task_from_search(
     return Task.from_trials(
         space,
         trials := [_trial(search, row, keys, dropped) for row in rows],
-        profile(X, y, keep=keep),
+        profile(X, y, keep=keep, kind=target_kind(estimator)),
         estimator=estimator,
         metrics=(
             recorded_name(tuned, scoring),
@@ -246,7 +246,7 @@ def task_from_table(
     return _make_task(
         _infer_space(rows) if space is None else space,
         trials,
-        None if X is None else profile(X, y, keep=keep),
+        None if X is None else profile(X, y, keep=keep, kind=target_kind(estimator)),
         estimator=estimator,
         metrics=(metric, *others),
         versions=library_versions(),

@@ -17,7 +17,7 @@ from sktransfer.archive._importers import (
 )
 from sktransfer.archive._record import has_same_trials
 from sktransfer.archive._studies import find_study, study_to_rows
-from sktransfer.dataset import profile
+from sktransfer.dataset import TARGET_KINDS, profile
 from sktransfer.exceptions import RecordError
 from sktransfer.task import Task
 
@@ -47,7 +47,9 @@ def task_from_source(
         raise TypeError(f"{', '.join(table)}: these parameters are for tables only.")
     if callable(getattr(source, "to_task", None)):  # a TransferOptimizer
         task = source.to_task()
-        data = task.profile if X is None else profile(X, y, keep=keep).to_dict()
+        kind = (task.profile or {}).get("kind")
+        kind = kind if kind in TARGET_KINDS else None
+        data = task.profile if X is None else profile(X, y, keep=keep, kind=kind).to_dict()
         return replace(task, profile=data)
     return task_from_search(cast(FittedSearch, source), X, y, keep=keep)
 

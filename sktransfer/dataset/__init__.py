@@ -2,5 +2,14 @@
 
 from sktransfer.dataset._profile import DatasetProfile, check_keep, profile
 from sktransfer.dataset._table import MatrixLike, TargetLike
+from sktransfer.dataset._target_kind import TARGET_KINDS, target_kind
 
-__all__ = ["DatasetProfile", "MatrixLike", "TargetLike", "check_keep", "profile"]
+__all__ = [
+    "TARGET_KINDS",
+    "DatasetProfile",
+    "MatrixLike",
+    "TargetLike",
+    "check_keep",
+    "profile",
+    "target_kind",
+]

@@ -35,6 +35,7 @@ from sktransfer.dataset._table import (
     read_table,
     read_target,
 )
+from sktransfer.dataset._target_kind import TARGET_KINDS
 from sktransfer.utils._threads import single_threaded
 
 MAX_CLASS_RATIOS = 50
@@ -290,6 +291,7 @@ def profile(
     *,
     keep: str = "sketch",
     enclosing: Sequence[MatrixLike] = (),
+    kind: str | None = None,
 ) -> DatasetProfile:
     """Describe a data set by its kind, sizes, meta-features and a fingerprint of its rows.
 
@@ -300,6 +302,9 @@ def profile(
         "sample" also stores up to 1000 rows, for encoders that learn from rows.
     enclosing : sequence of X
         Data from which X was taken, as in cross-validation.
+    kind : {"classification", "regression"} or None
+        Whether numbers in y are classes or amounts. None guesses: whole numbers of which each
+        occurs often are classes. Searches pass what the estimator predicts.
 
     Returns
     -------
@@ -308,16 +313,21 @@ def profile(
     Examples
     --------
     >>> from sktransfer.dataset import profile
+    >>> counts = [3, 5, 4, 3, 4, 5]
+    >>> profile([[0], [1], [2], [3], [4], [5]], counts, kind="regression").kind
+    'regression'
     >>> text = profile(["to be", "or not"], ["a", "b"])
     >>> text.n_features, text.notes[0]
     (None, 'X is text: only its number of rows and the lengths of its texts are known.')
     """
     check_keep(keep)
+    if kind not in (None, *TARGET_KINDS):
+        raise ValueError(f"kind must be one of {TARGET_KINDS} or None, got {kind!r}")
     with warnings.catch_warnings(), np.errstate(all="ignore"), single_threaded:
         warnings.simplefilter("ignore")
         # Dozens of small models are fitted, whose parameters need not be checked each time.
         with config_context(skip_parameter_validation=True):
-            found = _profile_data(X, y, keep)
+            found = _profile_data(X, y, keep, kind)
         # The outermost data come last, and have most rows.
         around = (_profile_rows(data) for data in enclosing[-MAX_ENCLOSING:] if data is not X)
         return replace(found, enclosing=tuple(p for p in around if not p._has_same_rows(found)))
@@ -337,11 +347,11 @@ def _profile_rows(X: MatrixLike) -> DatasetProfile:
     return DatasetProfile("unsupervised", table.n_rows, **hashes)
 
 
-def _profile_data(X: MatrixLike, y: TargetLike, keep: str) -> DatasetProfile:
+def _profile_data(X: MatrixLike, y: TargetLike, keep: str, kind: str | None) -> DatasetProfile:
     attempt = _Attempts()
     table = _read_table(attempt, X)
     rows = choose_indices(table.n_rows, mf.MAX_ROWS)
-    target = attempt("read y", lambda: read_target(y, rows)) or Target()
+    target = attempt("read y", lambda: read_target(y, rows, kind)) or Target()
     attempt.notes += _limitations(table, target)
     hashes = attempt("take a fingerprint of the rows", lambda: fingerprint_table(table)) or {}
     hashes |= attempt("find patterns of rows", lambda: fingerprint_patterns(table, y)) or {}

@@ -278,8 +278,11 @@ class Target:
         return 0 if self.values is None else self.values.shape[1]
 
 
-def read_target(y: TargetLike, rows: np.ndarray) -> Target:
-    """Find the kind of y, and read the chosen rows of it as numbers."""
+def read_target(y: TargetLike, rows: np.ndarray, kind: str | None = None) -> Target:
+    """Find the kind of y, and read the chosen rows of it as numbers.
+
+    `kind` says whether numbers are classes or amounts, which is guessed otherwise.
+    """
     if y is None:
         return Target()
     y = y.tocsr() if sparse.issparse(y) else np.asarray(y)
@@ -288,13 +291,16 @@ def read_target(y: TargetLike, rows: np.ndarray) -> Target:
     numbers, is_categorical = read_numeric_column(first)
     finite = np.isfinite(numbers)
     ratios = None
-    if is_categorical or _has_text(first) or _are_classes(numbers[finite]):
+    are_classes = is_categorical or _has_text(first)
+    if not are_classes:
+        are_classes = kind == "classification" if kind else _are_classes(numbers[finite])
+    if are_classes:
         _, codes, counts = np.unique(numbers[finite], return_inverse=True, return_counts=True)
         numbers[finite] = codes
         ratios = np.sort(counts / counts.sum())[::-1]
     if y.ndim == 1:
-        kind = "regression" if ratios is None else "classification"
-        return Target(kind, numbers[rows, None], ratios)
+        found = "regression" if ratios is None else "classification"
+        return Target(found, numbers[rows, None], ratios)
     outputs = y[rows].toarray() if sparse.issparse(y) else y[rows].reshape(len(rows), -1)
     others = (read_numeric_column(column)[0] for column in outputs.T[1:])
     return Target(_kind_of_outputs(y), np.column_stack([numbers[rows], *others]), ratios)

@@ -16,7 +16,7 @@ from typing import Any
 
 from sktransfer.archive import Archive, ArchiveKey, OutOfReachError, Selection
 from sktransfer.archive._key import without_hashes
-from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
+from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile, target_kind
 from sktransfer.exceptions import ResumeWarning, TransferWarning
 from sktransfer.model_selection._archive_faults import warn_of_faults
 from sktransfer.model_selection._continued_training import model_folders
@@ -97,7 +97,7 @@ def find_history(
     folds : list of (train, test)
     """
     task_id, created = new_task_id()
-    data = _profile_data(X, y)
+    data = _profile_data(X, y, target_kind(plan.estimator))
     selection = _select_past_tasks(plan, data)
     batch_size = plan.fixed_batch_size or default_batch_size(plan.n_workers, plan.n_splits)
     if plan.archive is None:
@@ -124,9 +124,9 @@ def find_history(
     )
 
 
-def _profile_data(X: MatrixLike, y: TargetLike) -> DatasetProfile:
+def _profile_data(X: MatrixLike, y: TargetLike, kind: str | None) -> DatasetProfile:
     try:
-        return profile(X, y, keep="sample", enclosing=enclosing_data())
+        return profile(X, y, keep="sample", enclosing=enclosing_data(), kind=kind)
     except Exception as error:
         warn_user(
             f"The data cannot be profiled ({error!r}). The search continues without past tasks.",

@@ -11,7 +11,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from sktransfer.archive import Archive, select_past_tasks
-from sktransfer.dataset import MatrixLike, TargetLike, profile
+from sktransfer.dataset import MatrixLike, TargetLike, profile, target_kind
 from sktransfer.model_selection._archive_faults import warn_of_faults
 from sktransfer.model_selection._continued_training import model_folders
 from sktransfer.model_selection._mlflow import pause_autologging
@@ -108,7 +108,8 @@ def suggest_for(
     """As `suggest`, with an opened archive, and with tasks that may not be in it."""
     parsed = parse_space(space, estimator, archive)
     with pause_autologging():
-        data = profile(X, y, keep="sample", enclosing=enclosing_data())  # nothing of it is written
+        kind, enclosing = target_kind(estimator), enclosing_data()
+        data = profile(X, y, keep="sample", enclosing=enclosing, kind=kind)  # nothing is written
     selection = select_past_tasks(extra_tasks, parsed, data, "exclude")
     if archive is not None:
         with warn_of_faults(f"{archive!r} cannot be read", "Nothing is learned from it."):

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike, profile
+from sktransfer.dataset import TARGET_KINDS, DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.optimizer._acquisition import AcquisitionModel
 from sktransfer.optimizer._arguments import (
     RandomState,
@@ -265,7 +265,7 @@ class TransferOptimizer:
         n = check_count(n)
         if not self.is_fitted:
             self.fit_surrogate()
-        data = self.profile if X is None else profile(X, y, keep="sample")
+        data = self.profile if X is None else profile(X, y, keep="sample", kind=self._target_kind)
         n, restarted = min(n, self.space.size or n), self._restart(data, self.surrogate)
         sources = find_sources([task.id for task in self.tasks], restarted.similarity())
         names = {task.id: task.name for task in self.tasks}
@@ -281,6 +281,11 @@ class TransferOptimizer:
             ]
         fallback = self._restart(data, make_surrogate("gp"))  # fills the space
         return suggest_defaults(defaults, fallback.ask(n), n)
+
+    @property
+    def _target_kind(self) -> str | None:
+        kind = None if self.profile is None else self.profile.kind
+        return kind if kind in TARGET_KINDS else None
 
     def _restart(self, profile: DatasetProfile | None, surrogate: Surrogate) -> TransferOptimizer:
         """This optimizer before its first trial, on other data, with a fitted surrogate."""

@@ -640,3 +640,24 @@ def test_profile_does_not_copy_images():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 10e6 < X.size and p.n_distinct == 251
+
+
+@pytest.mark.parametrize("kind", ["classification", "regression"])
+def test_kind_decides_whether_numbers_are_classes(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    grades, labels = rng.integers(0, 20, 200), rng.permutation(200) // 2
+    assert (profile(X, grades).kind, profile(X, labels).kind) == ("classification", "regression")
+    found = [profile(X, y, kind=kind) for y in (grades, labels)]
+    assert {each.kind for each in found} == {kind}
+    assert {each.n_classes for each in found} == ({20, 100} if kind == "classification" else {None})
+
+
+def test_text_is_a_class_whatever_the_kind():
+    X = np.arange(40.0)[:, None]
+    assert profile(X, ["a", "b"] * 20, kind="regression").kind == "classification"
+
+
+def test_unknown_kind():
+    with pytest.raises(ValueError, match="kind must be one of"):
+        profile([[1.0], [2.0]], [1, 2], kind="clustering")
