@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.papers._copula_published import PUBLISHED, PUBLISHED_PRIOR, PUBLISHED_TIME
-from benchmarks.papers._experiment import Rows, interval, markdown
+from benchmarks.papers._experiment import Rows, half_width, interval, markdown
 from benchmarks.papers._figures import colors, legend_beside, panels
 
 N_TRIALS = 100
 SHOWN_FROM = 5  # first trial in the figure
+MIN_SEEDS = 3  # to tell whether a task is won; Student's t of two seeds is 12.7
 TIMED, OTHERS = ("fcnet", "deepar"), ("xgboost-libsvm", "nasbench201")
 PRIORS = ["linear", "KNN_5", "KNN_10", "KNN_20"]  # of Table 6 beside the network
 FIRST = ["random", "CGP", "CRS", "GP", "Box GP", "Box RS", "copula-gp", "gp", "box", "warm-start"]
@@ -87,10 +88,7 @@ def run_on(rows: Rows, wanted: list[str]) -> list[str]:
 
 def mean_and_interval(values: np.ndarray) -> str:
     """Return the mean with a 95 % interval over the runs; (runs, trials) -> text."""
-    means = values.mean(axis=1)
-    return f"{means.mean():.1f}" + (
-        f" ± {1.96 * means.std(ddof=1) / np.sqrt(len(means)):.1f}" if len(means) > 1 else ""
-    )
+    return interval(values.mean(axis=1), digits=1)
 
 
 def tables(rows: Rows) -> list[str]:
@@ -186,23 +184,20 @@ def gains(rows: Rows) -> list[str]:
 
 
 def _gain(rows: Rows, tasks: list[str], method: str, other: str) -> list:
-    """Return the cells of one line of `gains`; of one seed no task is counted."""
+    """Return the cells of one line of `gains`; with one or two seeds no task is counted."""
     means, ahead, behind, seeds = [], 0, 0, set()
     for task in tasks:
         pair = [improvements(rows, task, m).mean(axis=1) for m in (method, other)]
         difference = pair[0] - pair[1]
         means.append([values.mean() for values in pair])
         seeds.add(len(difference))
-        if len(difference) > 1:
-            half = 1.96 * difference.std(ddof=1) / np.sqrt(len(difference))
+        if len(difference) >= MIN_SEEDS:
+            half = half_width(difference)
             ahead += difference.mean() > half
             behind += difference.mean() < -half
     first, second = np.transpose(means)
-    apart = first - second
-    text = f"{apart.mean():+.1f}"
-    if len(apart) > 1:
-        text += f" ± {1.96 * apart.std(ddof=1) / np.sqrt(len(apart)):.1f}"
-    counts = [ahead, behind] if min(seeds) > 1 else ["", ""]
+    text = interval(first - second, digits=1, sign="+")
+    counts = [ahead, behind] if min(seeds) >= MIN_SEEDS else ["", ""]
     return [len(tasks), min(seeds), f"{first.mean():.1f}", f"{second.mean():.1f}", text, *counts]
 
 

@@ -29,7 +29,14 @@ from benchmarks.papers._compare import (
     ranks,
     without_levels,
 )
-from benchmarks.papers._experiment import Experiment, conduct, packed_runs, round_values
+from benchmarks.papers._experiment import (
+    Experiment,
+    conduct,
+    half_width,
+    interval,
+    packed_runs,
+    round_values,
+)
 from benchmarks.papers._page import gather
 from benchmarks.papers._replay import expected_best, replay_search, with_seed
 from benchmarks.papers._starter_tables import data_name
@@ -88,6 +95,13 @@ def test_without_levels_keeps_means_and_differences():
         np.testing.assert_allclose(found[method].mean(axis=0), values.mean(axis=0))
     np.testing.assert_allclose(found["a"] - found["b"], best["a"] - best["b"])
     np.testing.assert_allclose(found["a"][:, 0], [6.0, 6.0])  # the cells differed by 10 for both
+
+
+def test_intervals_contain_the_mean_as_often_as_they_say():
+    drawn = np.random.default_rng(0).normal(size=(5, 20_000))
+    assert np.mean(np.abs(drawn.mean(axis=0)) <= half_width(drawn)) == pytest.approx(0.95, abs=0.01)
+    assert interval(np.array([1.0, 3.0]), digits=1, sign="+") == "+2.0 ± 12.7"
+    assert interval(np.array([1.0])) == "1.000"
 
 
 def test_mean_over_averages_each_group():
