@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.papers import _distbo
-from benchmarks.papers._distbo import METHODS, N_RANDOM, PAPER, search, surrogate_of
+from benchmarks.papers._distbo import METHODS, N_RANDOM, PAPER, PAPER_BLR, search, surrogate_of
 from benchmarks.papers._distbo_tasks import Problem, by_plain_search, counter_problem
 from benchmarks.papers._experiment import Experiment
 from sktransfer.encoders import DistributionEncoder
@@ -20,8 +20,9 @@ def problem(seed: int) -> Problem:
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
-    methods = [*PAPER, "distBLR", "manualBLR", "multiBLR", *METHODS]
-    return [(seed, method) for seed in range(seeds) for method in methods]
+    return [
+        (seed, method) for seed in range(seeds) for method in [*PAPER, *PAPER_BLR, *METHODS]
+    ]
 
 
 def run(seed: int, method: str, folder: Path) -> dict:
