@@ -20,9 +20,7 @@ def problem(seed: int) -> Problem:
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
-    return [
-        (seed, method) for seed in range(seeds) for method in [*PAPER, *PAPER_BLR, *METHODS]
-    ]
+    return [(seed, method) for seed in range(seeds) for method in [*PAPER, *PAPER_BLR, *METHODS]]
 
 
 def run(seed: int, method: str, folder: Path) -> dict:
