@@ -130,7 +130,8 @@ def paper_table(rows: Rows) -> list[str]:
     others = ["gp", "deep-gp", "random", "ablr", "copula-gp", "rgpe", "tst", "dklm"]
     chosen = [row for row in rows if row["method"] in [*shown, *others]]
     found = _suites.Comparison(chosen)
-    lines = ["## The forms of the paper, and others in the same searches", ""]
+    size = _suites.seeds_in_words(chosen)
+    lines = [f"## The forms of the paper, and others in the same searches, {size}", ""]
     lines += [f"Mean normalized regret after k trials, {len(found.tasks)} tasks:", ""]
     return lines + trials_table(found.regret, AT)
 
