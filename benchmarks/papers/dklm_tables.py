@@ -192,8 +192,8 @@ EXPERIMENT = Experiment(
         "the paper's GCP+Prior, `deep-gp` its DGP. The tables have no data sets, so methods that "
         "use data (`dist-*`, `manual-*`) are left out. `multi-*` are included. "
         "The curves of the figure are those of the methods that the paper compares, in its forms, "
-        "with the seeds that all of them have. The ranks on the right are those of our versions "
-        f"with {MAX_SEEDS} seeds. Bands are one standard error of the mean over the tasks."
+        "with the two seeds that all of them have. The ranks on the right are those of our "
+        f"versions with {MAX_SEEDS} seeds. Bands are one standard error of the mean over the tasks."
     ),
     seeds=10,  # the paper: 5
     fields=("suite", "task", "method", "seed"),
