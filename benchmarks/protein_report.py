@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import rankdata
 
+from benchmarks.papers._experiment import half_width
+
 REFERENCES = ["distGP", "dist-gp", "dist-gp, pairs"]
 """The paper's form, the same with additions, and that with the package's encoder."""
 AT = [1, 2, 3, 5, 10]  # reported numbers of trials
@@ -58,7 +60,7 @@ def comparison(best: dict[str, np.ndarray], reference: str) -> list[str]:
             apart = values - best[reference]
             d = np.concatenate([apart[..., compared], apart.mean(axis=-1, keepdims=True)], axis=-1)
             cells = d.reshape(-1, d.shape[-1])
-            half = 1.96 * cells.std(axis=0, ddof=1) / np.sqrt(len(cells))
+            half = half_width(cells)
             differences[method] = [
                 f"{mean:+.2f} ± {h:.2f}" for mean, h in zip(cells.mean(axis=0), half, strict=True)
             ]

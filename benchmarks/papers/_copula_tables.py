@@ -6,91 +6,41 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.papers._copula_published import PUBLISHED, PUBLISHED_PRIOR, PUBLISHED_TIME
-from benchmarks.papers._experiment import Rows, interval, markdown
+from benchmarks.papers._copula_published import PUBLISHED, PUBLISHED_PRIOR
+from benchmarks.papers._copula_rows import (
+    OTHERS,
+    TIMED,
+    improvements,
+    run_on,
+    runs_of,
+    shared,
+    tasks_of,
+)
+from benchmarks.papers._copula_time import time_tables
+from benchmarks.papers._experiment import Rows, half_width, interval, markdown
 from benchmarks.papers._figures import colors, legend_beside, panels
 
 N_TRIALS = 100
 SHOWN_FROM = 5  # first trial in the figure
-TIMED, OTHERS = ("fcnet", "deepar"), ("xgboost-libsvm", "nasbench201")
+MIN_SEEDS = 3  # to tell whether a task is won; Student's t of two seeds is 12.7
 PRIORS = ["linear", "KNN_5", "KNN_10", "KNN_20"]  # of Table 6 beside the network
 FIRST = ["random", "CGP", "CRS", "GP", "Box GP", "Box RS", "copula-gp", "gp", "box", "warm-start"]
 FIRST += ["ablr"]
 RANKS = ["CGP", "CGP, errors ranked"]
-WITH_TIME = ["CGP score+time", "CRS score+time"]
 GAINS = {
     "CGP": ["CRS", "GP", "gp", "Box GP", "Box RS", "box", "warm-start", "ablr", "copula-gp"],
     "CGP homoskedastic": ["CGP"],
     "CRS homoskedastic": ["CRS"],
+    "CGP, paper's network": ["CGP"],
+    "CRS, paper's network": ["CRS"],
 }
 """Methods -> others in the same searches, for the differences of the means."""
 PHASES = {"1 to 10": slice(0, 10), "41 to 50": slice(40, 50), "91 to 100": slice(90, 100)}
 
 
-def runs_of(rows: Rows, task: str, method: str) -> Rows:
-    return [row for row in rows if (row["task"], row["method"]) == (task, method)]
-
-
-def improvements(rows: Rows, task: str, method: str) -> np.ndarray:
-    """Return the improvement over random search in percent, (runs, trials)."""
-    random = np.array(
-        next(row["random"] for row in rows if row["task"] == task and "random" in row)
-    )
-    best = np.minimum.accumulate([row["loss"] for row in runs_of(rows, task, method)], axis=1)
-    return 100 * (random - best) / random
-
-
-def over_time(rows: Rows, task: str, method: str) -> float:
-    """Return the mean improvement over random search as a function of time.
-
-    Time is the sum of the seconds of the trials, up to that of the fastest run.
-    """
-    of_task = [r for r in rows if r["task"] == task]
-    shortest = min(sum(r["seconds"]) for r in of_task)
-    # A run has no result before its first trial ends, so time starts after the slowest first trial.
-    first = max(r["seconds"][0] for r in of_task)
-    grid = np.linspace(min(first, shortest), shortest, 200)
-
-    def curve(group: Rows) -> np.ndarray:
-        found = []
-        for row in group:
-            best, done = np.minimum.accumulate(row["loss"]), np.cumsum(row["seconds"])
-            found.append(best[np.maximum(np.searchsorted(done, grid, side="right") - 1, 0)])
-        return np.mean(found, axis=0)
-
-    random = curve(runs_of(rows, task, "random"))
-    return float(np.mean(100 * (random - curve(runs_of(rows, task, method))) / random))
-
-
-def tasks_of(rows: Rows, methods: list[str]) -> list[tuple[str, str]]:
-    """Return the (suite, task) on which all of these methods were run."""
-    found = dict.fromkeys((row["suite"], row["task"]) for row in rows)
-    return [(s, t) for s, t in found if all(runs_of(rows, t, method) for method in methods)]
-
-
-def shared(rows: Rows, methods: list[str]) -> Rows:
-    """Return the runs with the tasks and seeds that all of these methods share."""
-    of = [{(r["task"], r["seed"]) for r in rows if r["method"] == method} for method in methods]
-    both = set.intersection(*of)
-    return [
-        r
-        for r in rows
-        if "random" in r or (r["method"] in methods and (r["task"], r["seed"]) in both)
-    ]
-
-
-def run_on(rows: Rows, wanted: list[str]) -> list[str]:
-    """Return those of the methods that have runs."""
-    done = {row["method"] for row in rows}
-    return [method for method in wanted if method in done]
-
-
 def mean_and_interval(values: np.ndarray) -> str:
     """Return the mean with a 95 % interval over the runs; (runs, trials) -> text."""
-    means = values.mean(axis=1)
-    return f"{means.mean():.1f}" + (
-        f" ± {1.96 * means.std(ddof=1) / np.sqrt(len(means)):.1f}" if len(means) > 1 else ""
-    )
+    return interval(values.mean(axis=1), digits=1)
 
 
 def tables(rows: Rows) -> list[str]:
@@ -111,23 +61,7 @@ def tables(rows: Rows) -> list[str]:
     lines += [*statements(rows), *best_counts(rows, shown), "", *gains(rows), *phases(rows)]
     lines += rank_effect(rows)
     lines += ablation(rows)
-    timed = [*WITH_TIME, "CGP", "gp"]
-    timed = [
-        m for m in run_on(rows, timed) if all(runs_of(rows, t, m) for s, t in tasks if s in TIMED)
-    ]
-    if WITH_TIME[0] in timed:
-        lines += [
-            "## Table 5: score and time, relative improvement over random search against time",
-            "",
-        ]
-        common = [r for r in rows if r["method"] == "random"]
-        common += [r for r in shared(rows, timed) if r["method"] in timed]
-        body = [
-            [s, t, *(over_time(common, t, m) for m in timed), *PUBLISHED_TIME[t]]
-            for s, t in tasks_of(common, timed)
-        ]
-        lines += markdown(["suite", "task", *timed, "paper: CGP", "CRS", "GP"], body)
-    return lines + prior_table(rows, priors, tasks)
+    return lines + time_tables(rows, tasks) + prior_table(rows, priors, tasks)
 
 
 def split_priors(rows: Rows) -> tuple[Rows, Rows]:
@@ -186,23 +120,20 @@ def gains(rows: Rows) -> list[str]:
 
 
 def _gain(rows: Rows, tasks: list[str], method: str, other: str) -> list:
-    """Return the cells of one line of `gains`; of one seed no task is counted."""
+    """Return the cells of one line of `gains`; with one or two seeds no task is counted."""
     means, ahead, behind, seeds = [], 0, 0, set()
     for task in tasks:
         pair = [improvements(rows, task, m).mean(axis=1) for m in (method, other)]
         difference = pair[0] - pair[1]
         means.append([values.mean() for values in pair])
         seeds.add(len(difference))
-        if len(difference) > 1:
-            half = 1.96 * difference.std(ddof=1) / np.sqrt(len(difference))
+        if len(difference) >= MIN_SEEDS:
+            half = half_width(difference)
             ahead += difference.mean() > half
             behind += difference.mean() < -half
     first, second = np.transpose(means)
-    apart = first - second
-    text = f"{apart.mean():+.1f}"
-    if len(apart) > 1:
-        text += f" ± {1.96 * apart.std(ddof=1) / np.sqrt(len(apart)):.1f}"
-    counts = [ahead, behind] if min(seeds) > 1 else ["", ""]
+    text = interval(first - second, digits=1, sign="+")
+    counts = [ahead, behind] if min(seeds) >= MIN_SEEDS else ["", ""]
     return [len(tasks), min(seeds), f"{first.mean():.1f}", f"{second.mean():.1f}", text, *counts]
 
 
@@ -327,7 +258,7 @@ def figure(rows: Rows, file: Path) -> None:
     Bands are one standard error over the tasks of a suite.
     """
     rows = split_priors(rows)[0]
-    shown = run_on(rows, FIRST)
+    shown = [m for m in run_on(rows, FIRST) if m != "random"]  # it is the line at 0
     names = list(dict.fromkeys(s for s, _ in tasks_of(rows, ["CGP"])))
     trials = np.arange(1, N_TRIALS + 1)
     with panels(file, len(names), width=4.2, height=4.0) as axes:
@@ -335,13 +266,12 @@ def figure(rows: Rows, file: Path) -> None:
             means = []
             for method, color in colors(shown).items():
                 tasks = [t for s, t in tasks_of(rows, [method]) if s == name]
-                if method == "random" or len(tasks) < sum(
-                    s == name for s, _ in tasks_of(rows, ["CGP"])
-                ):
+                if len(tasks) < sum(s == name for s, _ in tasks_of(rows, ["CGP"])):
                     continue
                 each = np.array([improvements(rows, t, method).mean(axis=0) for t in tasks])
                 mean, error = each.mean(axis=0), each.std(axis=0, ddof=1) / np.sqrt(len(each))
-                axis.plot(trials, mean, label=method, color=color, lw=1.2)
+                width = 2.2 if method == "CGP" else 1.2
+                axis.plot(trials, mean, label=method, color=color, lw=width)
                 if method in ("CGP", "gp"):
                     axis.fill_between(trials, mean - error, mean + error, color=color, alpha=0.12)
                 means.append(mean[SHOWN_FROM - 1 :])

@@ -22,14 +22,22 @@ from sktransfer.surrogates import GP, DistBLR, DistGP, Surrogate, TargetBLR, War
 PAPER = ["distGP", "manualGP", "multiGP", "initGP", "noneGP"]
 PAPER_BLR = ["distBLR", "manualBLR", "multiBLR", "initBLR", "noneBLR"]
 METHODS = ["dist-gp", "dist-blr", "manual-gp", "multi-gp", "warm-start", "gp", "random"]
+TRAINING = (
+    "The joint models are trained on the past tasks once: those with a GP for 200 steps with "
+    "batches of 150 trials and a rate of 0.002 for the embedding, those with BLR for 400 steps "
+    "with batches of 1000 trials and a rate of 0.003. The paper trains until convergence with a "
+    "rate of 0.005, and again after each trial of the target."
+)
 NAMES = (
     "`distGP`, `manualGP`, `multiGP`, `initGP`, `noneGP` and the same with `BLR` are the methods "
     "of the paper, without additions: no model averaging, and low scores are not raised. In lower "
     "case they are the package's versions, which have both: `dist-gp`, `dist-blr`, `manual-gp`, "
-    "`multi-gp`, `warm-start` (initGP), `gp` (noneGP). `random` is RS. The left panel of the "
-    "figure shows how far a method is below the optimum, or below the best score of any method in "
-    "the same run if the optimum is not known. Bands are one standard error of the mean over the "
-    "runs."
+    f"`multi-gp`, `warm-start` (initGP), `gp` (noneGP). `random` is RS. {TRAINING}"
+)
+CAPTION = (
+    "The left panel of the figure shows how far a method is below the optimum, or below the best "
+    "score of any method in the same run if the optimum is not known. Bands are one standard error "
+    "of the mean over the runs."
 )
 AT = [1, 2, 3, 5, 10, 20, 50]
 N_RANDOM = {"multi-gp": 1, "multiGP": 1, "multiBLR": 1, "gp": 4, "noneGP": 4, "noneBLR": 4}

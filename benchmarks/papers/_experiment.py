@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student_t
 
 from benchmarks.runner import Key, format_page, read_rows, read_runs, run_all, update_runs
 
@@ -147,8 +148,17 @@ def markdown(head: Sequence[str], body: Sequence[Sequence[Any]]) -> list[str]:
     return [*lines, *("| " + " | ".join(map(text, row)) + " |" for row in body), ""]
 
 
-def interval(values: np.ndarray) -> str:
+def half_width(values: np.ndarray) -> np.ndarray:
+    """Return half the width of the 95 % interval of the mean, by Student's t; (n, ...) -> (...).
+
+    >>> half_width(np.array([1.0, 2.0, 3.0])).round(3).item()
+    2.484
+    """
+    n = len(values)
+    return student_t.ppf(0.975, n - 1) * np.std(values, axis=0, ddof=1) / np.sqrt(n)
+
+
+def interval(values: np.ndarray, digits: int = 3, sign: str = "") -> str:
     """Return the mean with its 95 % interval; a single value has no interval."""
-    if len(values) == 1:
-        return f"{values[0]:.3f}"
-    return f"{values.mean():.3f} ± {1.96 * values.std(ddof=1) / np.sqrt(len(values)):.3f}"
+    mean = f"{np.mean(values):{sign}.{digits}f}"
+    return f"{mean} ± {half_width(values):.{digits}f}" if len(values) > 1 else mean

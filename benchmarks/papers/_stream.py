@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.papers._compare import common_cells, ranks
-from benchmarks.papers._experiment import Rows, markdown
+from benchmarks.papers._experiment import Rows, interval, markdown
 from benchmarks.papers._figures import colors, legend_beside, panels
 from benchmarks.papers._replay import with_seed
 from sktransfer import Space, Task, TransferOptimizer
@@ -172,9 +172,7 @@ def gains_over_gp(rows: Rows) -> list[str]:
 
 
 def _difference(values: np.ndarray) -> str:
-    if len(values) < 2:
-        return f"{values.mean():+.2f}"
-    return f"{values.mean():+.2f} ± {1.96 * values.std(ddof=1) / np.sqrt(len(values)):.2f}"
+    return interval(values, digits=2, sign="+")
 
 
 def without_variant(rows: Rows) -> Rows:

@@ -143,7 +143,7 @@ def split_slow_methods(rows: Rows, slow: Collection[str], seeds: int) -> tuple[R
 def tables_in_two(rows: Rows, slow: Collection[str], seeds: int, at: Sequence[int]) -> list[str]:
     """Return tables of the main methods with all seeds, then of all with common seeds."""
     main, everyone = split_slow_methods(rows, slow, seeds)
-    lines = ["# The main methods", "", *tables(main, at)]
+    lines = [f"# The main methods, {seeds_in_words(main)}", "", *tables(main, at)]
     if len(main) < len(rows):
         lines += [f"# All methods, {seeds} seed{'s' * (seeds > 1)}", "", *tables(everyone, at)]
     return ["#" * line.startswith("#") + line for line in lines]

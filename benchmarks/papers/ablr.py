@@ -160,7 +160,8 @@ def tables(rows: Rows) -> list[str]:
     paper = paper_rows(rows)
     named = ("ABLR", "GP", WITH_CONTEXT)
     others = [r for r in rows if not r["method"].startswith(named)]
-    lines = ["# The methods of the paper", "", *_suites.tables(paper, AT)] if paper else []
+    title = f"# The methods of the paper, {_suites.seeds_in_words(paper)}" if paper else ""
+    lines = [title, "", *_suites.tables(paper, AT)] if paper else []
     lines = ["#" * line.startswith("#") + line for line in lines]
     lines += claims_tables(rows) + short_table(rows)
     return lines + _suites.tables_in_two(others, SLOW, SLOW_SEEDS, AT)

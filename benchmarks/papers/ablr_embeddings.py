@@ -76,7 +76,8 @@ def differences(rows: Rows) -> list[str]:
         for other, regret in found.regret.items()
         if other != ours
     ]
-    lines = [f"## Regret of `{ours}` minus that of others, with a 95 % interval over tasks", ""]
+    size = f"{len(found.tasks)} tasks, {_suites.seeds_in_words(rows)}"
+    lines = [f"## Regret of `{ours}` minus that of others, with a 95 % interval over {size}", ""]
     return lines + markdown(["other", *(f"k = {k}" for k in at)], body)
 
 

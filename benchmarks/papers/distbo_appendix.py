@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks import protein
 from benchmarks.papers._compare import best_so_far, trials_table, without_levels
-from benchmarks.papers._distbo import search, surrogate_of
+from benchmarks.papers._distbo import TRAINING, search, surrogate_of
 from benchmarks.papers._distbo_tasks import Problem, by_plain_search, counter_problem
 from benchmarks.papers._experiment import Experiment, Rows, interval, markdown
 from benchmarks.papers._figures import curves, panels
@@ -166,7 +166,7 @@ EXPERIMENT = Experiment(
         "paper's) and 40 hidden units and 5, 10 and 20 features. All are `distGP`, the paper's "
         f"form without additions, with {N_TRIALS} trials. Bands in the figure are one standard "
         "error of the mean over the runs, without the differences between runs that all methods "
-        "share."
+        f"share. {TRAINING}"
     ),
     seeds=3,
     fields=("part", "problem", "method", "seed"),

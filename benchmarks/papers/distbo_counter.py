@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from benchmarks.papers import _distbo
-from benchmarks.papers._distbo import METHODS, N_RANDOM, PAPER, search, surrogate_of
+from benchmarks.papers._distbo import METHODS, N_RANDOM, PAPER, PAPER_BLR, search, surrogate_of
 from benchmarks.papers._distbo_tasks import Problem, by_plain_search, counter_problem
 from benchmarks.papers._experiment import Experiment
 from sktransfer.encoders import DistributionEncoder
@@ -20,8 +20,7 @@ def problem(seed: int) -> Problem:
 
 
 def keys(seeds: int, quick: bool, folder: Path) -> list[tuple]:
-    methods = [*PAPER, "distBLR", "manualBLR", "multiBLR", *METHODS]
-    return [(seed, method) for seed in range(seeds) for method in methods]
+    return [(seed, method) for seed in range(seeds) for method in [*PAPER, *PAPER_BLR, *METHODS]]
 
 
 def run(seed: int, method: str, folder: Path) -> dict:
@@ -38,7 +37,8 @@ EXPERIMENT = Experiment(
         "plain GP search each. The target is another draw of i = 2. The score is the R² of kernel "
         "ridge regression with seven hyperparameters. In the paper (Figure 3) distGP finds the "
         "optimum with the first trial, manualGP behaves like multiGP, initGP converges slowly, "
-        f"and similarity is high for i = 2. {_distbo.NAMES} Here a data set has 1000 rows (paper: "
+        f"and similarity is high for i = 2. {_distbo.NAMES} {_distbo.CAPTION} "
+        "Here a data set has 1000 rows (paper: "
         "5000), of which 250 train and 250 test the regression. The embedding of `distGP` and "
         "`distBLR` has the paper's 20 hidden units and 10 features, that of `dist-gp` and "
         f"`dist-blr` 40 and 20. A search has {N_TRIALS} trials (paper: 50)."

@@ -90,7 +90,7 @@ EXPERIMENT = Experiment(
         "search each. The setup of the paper is in an appendix that is not available. The "
         "regression, here kernel ridge with an RBF kernel (alpha and gamma), its ranges and the "
         "number of trials are our choice, and there are no published figures. The score is the R² "
-        f"on the test part. {_distbo.NAMES}"
+        f"on the test part. {_distbo.NAMES} {_distbo.CAPTION}"
     ),
     seeds=30,
     fields=("patient", "method", "seed"),

@@ -138,7 +138,9 @@ EXPERIMENT = Experiment(
         "hyperparameters). In the paper (Figure 4, 20 runs per protein) distGP is ahead of "
         "initGP, multiGP, noneGP and RS for both and finds the optimum after a few trials. It has "
         f"no numbers. {_distbo.NAMES} `{protein.PAIRS}` is the package's own `dist-gp`, with an "
-        "encoder of any table and handcrafted features. The figure shows the package's versions. "
+        "encoder of any table and handcrafted features. The figure shows the package's versions, "
+        "with one panel for each estimator: how far a method is below the best accuracy of any "
+        "method in the same run. Bands are one standard error of the mean over proteins and seeds. "
         "The time of a run includes only the proposals, because methods share evaluations."
     ),
     seeds=20,

@@ -96,7 +96,8 @@ EXPERIMENT = Experiment(
         "With 1 the optimum of the target often lies outside the optima of the three. In the "
         "paper (Figures 1 and 2) distGP and manualGP find the optimum within a few trials, initGP "
         "starts well and converges slowly, and multiGP needs trials of the target first. "
-        f"Similarity is high for the three and low for the twelve. {_distbo.NAMES} A draw in "
+        f"Similarity is high for the three and low for the twelve. {_distbo.NAMES} "
+        f"{_distbo.CAPTION} A draw in "
         "which one of the twelve is closer to the target than one of the three is repeated. The "
         "tables count these draws. In appendix C.4 all 15 past tasks have γ = 4."
     ),

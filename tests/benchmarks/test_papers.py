@@ -11,6 +11,7 @@ from scipy.stats import uniform
 
 from benchmarks.papers import (
     _copula_tables,
+    _copula_time,
     _distbo,
     _ensemble,
     _stream,
@@ -29,7 +30,14 @@ from benchmarks.papers._compare import (
     ranks,
     without_levels,
 )
-from benchmarks.papers._experiment import Experiment, conduct, packed_runs, round_values
+from benchmarks.papers._experiment import (
+    Experiment,
+    conduct,
+    half_width,
+    interval,
+    packed_runs,
+    round_values,
+)
 from benchmarks.papers._page import gather
 from benchmarks.papers._replay import expected_best, replay_search, with_seed
 from benchmarks.papers._starter_tables import data_name
@@ -88,6 +96,13 @@ def test_without_levels_keeps_means_and_differences():
         np.testing.assert_allclose(found[method].mean(axis=0), values.mean(axis=0))
     np.testing.assert_allclose(found["a"] - found["b"], best["a"] - best["b"])
     np.testing.assert_allclose(found["a"][:, 0], [6.0, 6.0])  # the cells differed by 10 for both
+
+
+def test_intervals_contain_the_mean_as_often_as_they_say():
+    drawn = np.random.default_rng(0).normal(size=(5, 20_000))
+    assert np.mean(np.abs(drawn.mean(axis=0)) <= half_width(drawn)) == pytest.approx(0.95, abs=0.01)
+    assert interval(np.array([1.0, 3.0]), digits=1, sign="+") == "+2.0 ± 12.7"
+    assert interval(np.array([1.0])) == "1.000"
 
 
 def test_mean_over_averages_each_group():
@@ -459,6 +474,29 @@ def test_copula_tables_show_improvement_and_published_figures():
     assert "CGP, 1 tasks of fcnet, deepar: at or above the published figure on 1" in text
     assert "more than 20 % on 0 (none); ahead of gp on 1." in text
     assert "| fcnet | slice_localization | 0.5 |" in text
+
+
+def test_copula_methods_are_compared_over_time_with_all_baselines():
+    common = {"suite": "fcnet", "task": "slice_localization", "seed": 0}
+    losses = {
+        "random": [4.0, 4.0, 4.0],
+        "CGP score+time": [4.0, 1.0, 1.0],
+        "CRS score+time": [4.0, 3.0, 3.0],
+        "CGP": [4.0, 2.0, 2.0],
+        "gp": [4.0, 3.5, 3.5],
+        "box": [4.0, 2.9, 2.9],
+        "GP": [4.0, 0.5, 0.5],
+    }
+    rows = [common | {"method": m, "loss": v, "seconds": [1.0] * 3} for m, v in losses.items()]
+    assert _copula_time.over_time(rows, "slice_localization", "CGP score+time") == 37.5
+    early = _copula_time.over_time(rows, "slice_localization", "CGP score+time", "0 s")
+    assert early == pytest.approx(75 / 3, abs=0.5)  # 1 of 3 seconds
+    text = " ".join(_copula_time.time_tables(rows, [("fcnet", "slice_localization")]))
+    lead = "`CGP score+time` is above `CGP` on 1, `gp` on 1, `box` on 1, and above all baselines on"
+    assert f"{lead} 1 of 1 tasks" in text
+    assert "`CRS score+time` is above `gp` on 1, `box` on 0, and above all baselines on 0" in text
+    assert "`CGP score+time` is above `CGP` on 1, `GP` on 0, and above all baselines on 0" in text
+    assert "| fcnet | slowest | 33 % |" in text
 
 
 def test_yogatama_tables_show_ranks_and_time():
