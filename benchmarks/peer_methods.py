@@ -8,11 +8,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from sklearn.ensemble import ExtraTreesRegressor
 
+from benchmarks.peer_cells import SCORING
 from benchmarks.plain_bo import make_asker
 from sktransfer import DatasetProfile, Space, Task, TransferOptimizer
 from sktransfer.encoders import ManualEncoder
@@ -21,7 +23,7 @@ Params = dict[str, Any]
 N_BEST = 3  # settings of each past task that the portfolio chooses from
 OURS = "sktransfer, "
 RANDOM, HALVING = "random search", "halving"
-NO_ARCHIVE, STARTER = f"{OURS}no archive", f"{OURS}starter"
+INSTALLED = f"{OURS}as installed"
 PAST = {
     f"{OURS}10 past": 10,
     f"{OURS}30 past": 30,
@@ -32,10 +34,13 @@ SHUFFLED = f"{OURS}30 past, shuffled"
 METHODS = [
     RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP", "portfolio of 30 past",
     "nearest of 30 past",
-    NO_ARCHIVE, STARTER, f"{OURS}10 past", f"{OURS}30 past", SHUFFLED,
+    INSTALLED, f"{OURS}10 past", f"{OURS}30 past", SHUFFLED,
 ]  # fmt: skip
-INDEPENDENT = {RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP"}
-"""Methods that use neither the package nor its past searches."""
+INDEPENDENT = {
+    RANDOM, HALVING, "optuna TPE", "optuna GP", "skopt GP", "portfolio of 30 past",
+    "nearest of 30 past",
+}  # fmt: skip
+"""Methods that do not change with the package."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Problem:
     profile: DatasetProfile
     past: Sequence[Task]
     seed: int
+    models: Path | None = None
 
 
 class Proposer(Protocol):
@@ -62,8 +68,13 @@ class Ours:
 
     def __init__(self, problem: Problem):
         self._optimizer = TransferOptimizer(
-            problem.parsed, problem.past, profile=problem.profile, random_state=problem.seed
+            problem.parsed,
+            problem.past,
+            profile=problem.profile,
+            metric=SCORING,
+            random_state=problem.seed,
         )
+        self._optimizer.model_folders = () if problem.models is None else (problem.models,)
         self._optimizer.fit_surrogate()
 
     def ask(self) -> Params:

@@ -4,14 +4,16 @@
 
 Cells, estimators and scores are defined in `peer_cells`, the searches in `peer_methods`. The past
 tasks of a target are data sets of other families, each with the trials of a search of the package
-without an archive. The target's family is removed from the starter archive. Random search is the
-expected best of k of N_RANDOM configurations. Halving has no trials: it may fit as many rows as
-N_TRIALS trials do, and its result is evaluated once.
+as installed. That does not read the starter archive, because pretrained models predict the scores
+of these estimators. Random search is the expected best of k of N_RANDOM configurations. Halving has
+no trials: it may fit as many rows as N_TRIALS trials do, and its result is evaluated once.
 
-Choices were made on the families of the split "development", the report uses the others. All runs
+Choices were made on the families of the split "development", the report uses the others. On the
+former, pretrained models are those that leave the target's family out (`--models`, made by
+`benchmarks.pretraining.train --leave-out`). All runs
 are stored in the work folder with their evaluations. An interrupted program resumes there, and no
-configuration of a cell is evaluated twice. Remove the file when the methods change. Peers without
-past tasks do not depend on the package, so `--kept` takes their runs from an earlier report.
+configuration of a cell is evaluated twice. Remove the file when the methods change. Peers that do
+not depend on the package, and lists of past settings, are taken from an earlier report by `--kept`.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ import json
 import time
 import warnings
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -44,20 +45,20 @@ from benchmarks.peer_cells import (
 from benchmarks.peer_methods import (
     HALVING,
     INDEPENDENT,
+    INSTALLED,
     MAKERS,
     METHODS,
-    NO_ARCHIVE,
     PAST,
     RANDOM,
     SHUFFLED,
-    STARTER,
     Ours,
     Problem,
     shuffled,
 )
 from benchmarks.peer_report import write_report
+from benchmarks.pretraining.train import models_without
 from benchmarks.runner import make_parser, read_rows, read_runs, run_all, take_over
-from sktransfer import Archive, Task
+from sktransfer import Task
 
 FIELDS = ("estimator", "data", "method", "seed")
 N_TRIALS, N_RANDOM, N_SEEDS, N_PAST = 30, 300, 3, 30
@@ -66,7 +67,14 @@ Known = dict[str, float]
 
 
 def run(
-    estimator: str, data: str, method: str, seed: int, folder: Path, past: list[Task], known: Known
+    estimator: str,
+    data: str,
+    method: str,
+    seed: int,
+    folder: Path,
+    past: list[Task],
+    known: Known,
+    models: Path | None,
 ) -> dict[str, Any]:
     """Run one search; return its configurations, their scores and the seconds it needed itself."""
     cell, space = load(estimator, data, folder), ESTIMATORS[estimator][1]
@@ -85,7 +93,7 @@ def run(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         search = MAKERS.get(method, Ours)(
-            Problem(space, space_of(estimator), cell.profile, past, seed)
+            Problem(space, space_of(estimator), cell.profile, past, seed, models)
         )
         learning, seconds, tried, scores = time.perf_counter() - begun, [], [], []
         for _ in range(N_TRIALS):
@@ -139,8 +147,8 @@ def halving(estimator: str, data: Data, seed: int) -> dict[str, Any]:
 class Comparison:
     """All runs: their keys, the past tasks of each, and the evaluations known so far."""
 
-    def __init__(self, folder: Path, store: Path, n_jobs: int):
-        self._folder, self._store, self._n_jobs = folder, store, n_jobs
+    def __init__(self, folder: Path, store: Path, n_jobs: int, models: Path | None = None):
+        self._folder, self._store, self._n_jobs, self._models = folder, store, n_jobs, models
         self.family = families(folder)
 
     def targets(self, split: str, n: int | None) -> list[str]:
@@ -159,8 +167,9 @@ class Comparison:
         cells = [
             (e, name) for e in estimators for name in targets if is_suitable(e, name, self._folder)
         ]
-        past = [(e, name) for e in estimators for name in self.family]
-        self._rows([(*cell, NO_ARCHIVE, 0) for cell in past])
+        if any(method in PAST or method == SHUFFLED for method in methods):
+            past = [(e, name) for e in estimators for name in self.family]
+            self._rows([(*cell, INSTALLED, 0) for cell in past])
         keys = []
         for method in methods:
             n = 1 if method == RANDOM or method in ONE_SEED else n_seeds
@@ -181,13 +190,12 @@ class Comparison:
     def _arguments(self, key: tuple) -> tuple:
         estimator, data, method, seed = key
         past: list[Task] = []
-        if method == STARTER:
-            past = self._of_starter(estimator, data)
-        elif method in PAST or method == SHUFFLED:
+        if method in PAST or method == SHUFFLED:
             past = self._of_searches(estimator, data, seed, PAST.get(method, N_PAST))
         if method == SHUFFLED:
             past = [shuffled(task, seed) for task in past]
-        return self._folder, past, self._known.get((estimator, data), {})
+        models = models_without(self.family[data], self._models, "classification", self._folder)
+        return self._folder, past, self._known.get((estimator, data), {}), models
 
     def _of_searches(self, estimator: str, target: str, seed: int, n: int) -> list[Task]:
         """Return past searches on n data sets of other families, drawn by the seed."""
@@ -195,32 +203,22 @@ class Comparison:
             name
             for name in sorted(self.family)
             if self.family[name] != self.family[target]
-            and (estimator, name, NO_ARCHIVE, 0) in self._done
+            and (estimator, name, INSTALLED, 0) in self._done
         ]
         order = np.random.default_rng([seed, seed_of(target)]).permutation(others)
         return [self._task(estimator, str(name)) for name in order[:n]]
 
     def _task(self, estimator: str, name: str) -> Task:
-        row = self._done[estimator, name, NO_ARCHIVE, 0]
+        row = self._done[estimator, name, INSTALLED, 0]
         trials = list(zip(row["params"], row["scores"], strict=True))
         data = load(estimator, name, self._folder)
-        return Task.from_trials(space_of(estimator), trials, data.profile, id=name)
-
-    def _of_starter(self, estimator: str, target: str) -> list[Task]:
-        """Return the starter tasks of the estimator, without the target's family."""
-        with TemporaryDirectory() as empty, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            archive = Archive(empty, readonly=True, starter=True)
-            tasks = (
-                archive.select(space_of(estimator), load(estimator, target, self._folder).profile)
-                .loaded()
-                .used
-            )
-        return [task for task in tasks if self.family.get(data_of(task)) != self.family[target]]
+        return Task.from_trials(
+            space_of(estimator), trials, data.profile, metrics=[SCORING], id=name
+        )
 
 
 def take_over_peers(kept: Path, store: Path) -> None:
-    """Copy runs that do not depend on the package from the packed file of a report to the store.
+    """Copy runs that need not be made again from the packed file of a report to the store.
 
     A report keeps scores, but not configurations.
     """
@@ -240,6 +238,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--targets", type=int, help="only this many data sets of the split")
     parser.add_argument("--seeds", type=int, default=N_SEEDS)
+    parser.add_argument("--models", type=Path, help="models without a development family")
     parser.add_argument(
         "--kept", type=Path, help="packed runs of a report, to reuse those of the peers"
     )
@@ -247,7 +246,7 @@ def main() -> None:
     store = options.work / "peers-runs.jsonl"
     if options.kept:
         take_over_peers(options.kept, store)
-    comparison = Comparison(data_folder(options.data), store, options.jobs)
+    comparison = Comparison(data_folder(options.data), store, options.jobs, options.models)
     targets = comparison.targets(options.split, options.targets)
     rows = comparison.run(targets, options.estimators, options.methods, options.seeds)
     command = "OMP_NUM_THREADS=1 python -m benchmarks.peers" + (

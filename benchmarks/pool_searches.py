@@ -34,7 +34,7 @@ from benchmarks.first_trial import seed_of
 from benchmarks.peers import data_of
 from benchmarks.pool_report import PLAIN, STARTER, Regrets, write_kind
 from benchmarks.pretraining.choose import Cell, read_cells
-from benchmarks.pretraining.train import split_development
+from benchmarks.pretraining.train import models_without
 from benchmarks.runner import (
     RESULTS,
     format_page,
@@ -197,15 +197,8 @@ class Comparison:
 
     def _prepare(self, key: tuple) -> tuple:
         estimator, data = key[:2]
-        return self.cells[estimator, data], self._tasks(key), self.folder, self._models_of(data)
-
-    def _models_of(self, data: str) -> Path | None:
-        """The folder of models that were trained without the family of a data set."""
-        if self._models is None:
-            return None
-        groups = split_development(self.kind, self.folder)
-        number = next((i for i, g in enumerate(groups) if self.family[data] in g), None)
-        return None if number is None else self._models / str(number)
+        models = models_without(self.family[data], self._models, self.kind, self.folder)
+        return self.cells[estimator, data], self._tasks(key), self.folder, models
 
     def _tasks(self, key: tuple) -> list[Task]:
         estimator, data, method, seed = key

@@ -293,6 +293,15 @@ def split_development(kind: str, folder: Path) -> list[list[str]]:
     return [order[i::N_FAMILY_SPLITS].tolist() for i in range(N_FAMILY_SPLITS)]
 
 
+def models_without(family: str, models: Path | None, kind: str, folder: Path) -> Path | None:
+    """The folder of those models of `--leave-out` that a family had no part in; None if none."""
+    if models is None:
+        return None
+    groups = split_development(kind, folder)
+    number = next((i for i, group in enumerate(groups) if family in group), None)
+    return None if number is None else models / str(number)
+
+
 def _current_commit() -> str:
     asked = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False

@@ -96,7 +96,7 @@ def test_regrets_omit_targets_with_equal_configurations():
 def test_claims_list_trials_where_search_is_behind():
     random = list(np.linspace(0, 1, 101))
     ours, theirs = [0.5] * 10 + [1.0] * 20, [0.2] * 9 + [0.6] + [0.9] * 20
-    rows = rows_of("random search", random) + rows_of("sktransfer, 30 past", ours)
+    rows = rows_of("random search", random) + rows_of("sktransfer, as installed", ours)
     rows += rows_of("optuna TPE", theirs)
     text = "\n".join(claims(regrets(rows)))
     assert "ahead of optuna TPE at every number of trials | | | no, behind at 10; " in text
@@ -114,7 +114,7 @@ def test_claims_distinguish_noise_from_difference():
         # Ahead on half of the data sets, behind by a little more on the others.
         ours = 0.9 if number < 4 else 0.5
         rows += rows_of("random search", list(np.linspace(0, 1, 101)), data=data)
-        rows += rows_of("sktransfer, 30 past", [ours] * 30, data=data)
+        rows += rows_of("sktransfer, as installed", [ours] * 30, data=data)
         rows += rows_of("portfolio of 30 past", [0.72] * 30, data=data)
     text = "\n".join(claims(regrets(rows)))
     assert "better than portfolio of 30 past's 20th | 0.600, 0.560 |" in text
@@ -123,7 +123,7 @@ def test_claims_distinguish_noise_from_difference():
 
 
 def test_take_over_peers_copies_independent_methods_only(tmp_path):
-    keys = [("svc", "iris", "optuna TPE", 0), ("svc", "iris", "sktransfer, starter", 0)]
+    keys = [("svc", "iris", "optuna TPE", 0), ("svc", "iris", "sktransfer, as installed", 0)]
     kept, store = tmp_path / "report.jsonl.gz", tmp_path / "work" / "runs.jsonl"
     rows = [dict(zip(FIELDS, key, strict=True), scores=[0.5]) for key in keys]
     write_runs(rows, kept)
