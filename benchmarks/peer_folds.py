@@ -25,7 +25,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from benchmarks.data import data_folder
 from benchmarks.peer_cells import FOLDS, evaluate, load, space_of
-from benchmarks.peer_methods import METHODS, NO_ARCHIVE, PAST, RANDOM, STARTER
+from benchmarks.peer_methods import INSTALLED, METHODS, PAST, RANDOM
 from benchmarks.peer_report import (
     GROWN,
     MIN_SCALE,
@@ -50,22 +50,42 @@ from benchmarks.runner import (
 
 N_SPLITS = 2
 KNOWING = "knows the data set"
-RETURNING = [method for method in METHODS if method in (NO_ARCHIVE, STARTER, *PAST)]
+RETURNING = [method for method in METHODS if method in (INSTALLED, *PAST)]
 AT = (1, 2, 3, 5, 10, 20, 30)
-CLAIMS = [(GROWN, 1, RANDOM, 10), (GROWN, 5, RANDOM, 40), (STARTER, 1, RANDOM, 6)]
+CLAIMS = [
+    (INSTALLED, 1, RANDOM, 10),
+    (INSTALLED, 5, RANDOM, 30),
+    (GROWN, 1, RANDOM, 12),
+    (GROWN, 5, RANDOM, 50),
+]
 PAGE = RESULTS / "peer_folds.md"
 Scores = dict[Cell, dict[str, float]]
 """Cell -> configuration -> mean score on the other splits."""
 
 
 def run(
-    estimator: str, data: str, split: int, folder: Path, tried: Sequence[dict]
+    estimator: str,
+    data: str,
+    split: int,
+    folder: Path,
+    tried: Sequence[dict],
+    known: Mapping[str, float],
 ) -> dict[str, Any]:
     """Return the scores of some configurations on another split into folds."""
     cell = load(estimator, data, folder)
     folds = StratifiedKFold(FOLDS.n_splits, shuffle=True, random_state=split)
+    new = {identity(params): params for params in tried if identity(params) not in known}
+    made = {name: evaluate(estimator, params, cell, folds) for name, params in new.items()}
+    return {"scores": {**known, **made}}
+
+
+def known_scores(file: Path) -> dict[tuple, dict[str, float]]:
+    """Return the scores of the random configurations in the packed runs of an earlier report."""
     return {
-        "scores": {identity(params): evaluate(estimator, params, cell, folds) for params in tried}
+        (row["estimator"], row["data"], row["split"]): dict(
+            zip(random_names(row["estimator"]), row["scores"], strict=False)
+        )
+        for row in read_runs(file)
     }
 
 
@@ -111,7 +131,7 @@ def worth(
 ) -> Regrets:
     """Return the regret on the other splits of the configuration returned after each of AT trials.
 
-    For random search the numbers of trials are 1 to 40.
+    For random search the numbers of trials are 1 to 50.
     """
     found: Regrets = {}
     for row in report:
@@ -127,22 +147,24 @@ def worth(
         found.setdefault(RANDOM, {})[cell] = (best - expected_worth(scores, random)) / scale
         for method in RETURNING:
             own = [r for r in runs if (r["estimator"], r["data"], r["method"]) == (*cell, method)]
+            if not own:
+                continue
             values = [[truth[cell][identity(params)] for params in returned(r)] for r in own]
             found.setdefault(method, {})[cell] = (best - np.mean(values, axis=0)) / scale
     return found
 
 
 def expected_worth(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Return the mean truth of the best by score among k configurations, k = 1..40; -> (40,).
+    """Return the mean truth of the best by score among k configurations, k = 1..50; -> (50,).
 
-    >>> expected_worth(np.arange(50.0), np.arange(50.0))[:2].round(3).tolist()
-    [24.5, 33.0]
+    >>> expected_worth(np.arange(60.0), np.arange(60.0))[:2].round(3).tolist()
+    [29.5, 39.667]
     """
     n, order = len(scores), np.argsort(scores, kind="stable")
     # Which of several equal scores is returned is random.
     levels, level = np.unique(scores, return_inverse=True)
     shared = np.array([truth[level == i].mean() for i in range(len(levels))])[level][order]
-    below, k = np.arange(n)[:, None], np.arange(1, 41)[None]
+    below, k = np.arange(n)[:, None], np.arange(1, 51)[None]
     ways = log_choose(below, k - 1) - log_choose(
         np.array(n), k
     )  # it is the best of k: the others are below
@@ -205,11 +227,18 @@ def main() -> None:
         }
     keys = [(*cell, split) for split in range(1, N_SPLITS + 1) for cell in cells]
     fields = ("estimator", "data", "split")
+    known = known_scores(packed_file(PAGE))
     splits = run_all(
-        store, fields, keys, run, options.jobs, lambda key: (folder, list(tried[key[:2]].values()))
+        store,
+        fields,
+        keys,
+        run,
+        options.jobs,
+        lambda key: (folder, list(tried[key[:2]].values()), known.get(key, {})),
     )
     truth = mean_scores(splits)
-    known, found = regrets([*report, *in_known_order(report, truth)]), worth(report, runs, truth)
+    table_of, found = regrets([*report, *in_known_order(report, truth)]), worth(report, runs, truth)
+    returning = [method for method in RETURNING if method in found]
     plain = [k - 1 for k in AT]
     lines = [
         "# The searches and their peers on other folds",
@@ -218,11 +247,11 @@ def main() -> None:
         "",
         "## How good a first trial can be",
         "",
-        f"Targets and regret are those of [peers.md](peers.md), {len(known[RANDOM])} targets. "
+        f"Targets and regret are those of [peers.md](peers.md), {len(table_of[RANDOM])} targets. "
         f"*{KNOWING}* tries its {N_RANDOM} random configurations in the order of their mean score "
         f"on {N_SPLITS} other splits of the same rows into folds.",
         "",
-        *table(known, (methods := [RANDOM, KNOWING, GROWN]), dict.fromkeys(methods, plain)),
+        *table(table_of, (methods := [RANDOM, KNOWING, GROWN]), dict.fromkeys(methods, plain)),
         "## Regret of the returned configurations",
         "",
         "After k trials a search would return its best configuration. The table shows its "
@@ -230,7 +259,7 @@ def main() -> None:
         f"evaluated on them. {len(found[RANDOM])} targets.",
         "",
         *table(
-            found, [RANDOM, *RETURNING], {RANDOM: plain} | dict.fromkeys(RETURNING, range(len(AT)))
+            found, [RANDOM, *returning], {RANDOM: plain} | dict.fromkeys(returning, range(len(AT)))
         ),
         *claims(found),
     ]
