@@ -303,8 +303,8 @@ class TaskPrior(TaskProcesses):
         past = self.learned_.get("descriptions")
         if past is None or past.shape[1] != len(description) or "gain" not in self.learned_:
             return None
-        # If past scores are noise, they do not tell how good predictions are either.
-        gain = 1.0 if self.learned_["noise"] else float(self.learned_["gain"])
+        # Past tasks that are not used do not tell how good predictions are either.
+        gain = float(self.learned_["gain"]) if self._uses_past(target) else 1.0
         return TargetPrediction(target.prior, description, gain)
 
     def similarity(self, target: EncodedTask) -> np.ndarray:

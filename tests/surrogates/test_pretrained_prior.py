@@ -271,6 +271,24 @@ def test_predictions_of_another_direction_lose_their_gain(peaks):
     assert found.predict(GRID)[1].min() > 0.1 * found.scale
 
 
+def test_past_tasks_on_other_data_do_not_change_the_prediction():
+    """Their scores contradict the predictions, but nothing is learned from such data."""
+    rng, past = np.random.default_rng(0), []
+    for i in range(40):
+        meta = {name: value + rng.normal() for name, value in DATA.meta_features.items()}
+        data = replace(data_with_peak(0.5), meta_features=meta)
+        past.append(replace(past_task(0.5, seed=i, prior=Peaks(sign=-1.0)), profile=data))
+    prior = Peaks(sign=-1.0)
+    far = {name: value + 1e3 for name, value in DATA.meta_features.items()}
+    here = replace(
+        target(0.5, prior=prior), profile=replace(data_with_peak(0.5), meta_features=far)
+    )
+    model = TaskPrior().fit(past)
+    assert set(model.similarity_basis(here)) == {"excluded: no past data set is similar"}
+    found, alone = (each.posterior(here).predict(GRID) for each in (model, TaskPrior().fit([])))
+    np.testing.assert_allclose(found, alone)
+
+
 def test_gain_is_shrunken_slope():
     tasks = [past_task(p, seed=i) for i, p in enumerate((0.2, 0.8))]
     past = PastTrials.from_tasks(tasks, "standardize")
