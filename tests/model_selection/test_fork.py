@@ -20,8 +20,8 @@ warnings.simplefilter("ignore")  # Python warns of forks of a process with threa
 def search(seed):
     X = np.random.default_rng(seed).normal(size=(60, 4))
     space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-5, 10)}
-    fitted = TransferSearchCV(SVC(), space, n_iter=4, cv=2, random_state=0).fit(X, X[:, 0] > 0)
-    return fitted.best_score_
+    params = {"n_iter": 4, "cv": 2, "surrogate": "dist-gp", "random_state": 0}
+    return TransferSearchCV(SVC(), space, **params).fit(X, X[:, 0] > 0).best_score_
 
 search(0)
 child = os.fork()

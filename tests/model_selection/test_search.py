@@ -1101,14 +1101,30 @@ def test_verbose_prints_which_past_searches_are_used(tmp_path, capsys):
     assert "past search" not in printed(archive=tmp_path, surrogate="gp")
 
 
-def test_search_works_if_numpy_raises_floating_point_errors(monkeypatch):
+@pytest.mark.parametrize("surrogate", ["auto", "task-prior"])
+def test_search_works_if_numpy_raises_floating_point_errors(surrogate, monkeypatch):
     monkeypatch.delenv("SKTRANSFER_STARTER")
     space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 1e1)}
+    params = {"n_iter": 6, "cv": 2, "archive": Archive(starter=True), "surrogate": surrogate}
     with np.errstate(all="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        search = make_search(space, estimator=SVC(), n_iter=6, cv=2, archive=Archive(starter=True))
+        search = make_search(space, estimator=SVC(), **params)
         origins = search.fit(*make_classification(80, random_state=0)).cv_results_["origin"]
     assert all(origin.startswith(("model", "task")) for origin in origins)
+
+
+def test_starter_archive_is_read_where_nothing_is_predicted(monkeypatch):
+    monkeypatch.delenv("SKTRANSFER_STARTER")
+    space = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 1e1)}
+    counts = {}
+    for surrogate in ("auto", "task-prior"):
+        archive = Archive(starter=True)
+        search = make_search(
+            space, estimator=SVC(), n_iter=1, cv=2, archive=archive, surrogate=surrogate
+        )
+        search.fit(*make_classification(80, random_state=0))
+        counts[surrogate] = len(search.source_tasks_)
+    assert counts["auto"] == 0 < counts["task-prior"]
 
 
 def test_relative_archive_path_survives_change_of_directory(tmp_path, monkeypatch):
