@@ -398,7 +398,8 @@ def check_shared_rows_are_excluded(archive: Archive) -> None:
     """A past task on the same rows is excluded with a reason; one on other rows is used."""
     archive.append(_task("same", 1))
     archive.append(_task("other", 2))
-    selection = archive.select(Space.parse({"C": [1, 10, 100]}), make_profile(1))
+    space = Space.parse({"C": [1, 10, 100]})
+    selection = archive.select(space, make_profile(1), limit=None, starter=False)
     assert [task.id for task in selection.used] == ["other"]
     assert [(task.id, bool(reason)) for task, reason in selection.excluded] == [("same", True)]
 

@@ -298,11 +298,13 @@ def format_transfer_summary(optimizer: TransferOptimizer, selection: Selection) 
 
 def _format_used_tasks(optimizer: TransferOptimizer, has_excluded: bool) -> str:
     tasks, similarity = optimizer.tasks, optimizer.similarity()
-    start = "Starting without transfer."
+    is_unlike = (
+        optimizer.prior is not None and optimizer.prior.has_scores and not optimizer.is_pretrained
+    )
+    unlike = "The data are unlike those of the pretrained model. " if is_unlike else ""
+    start = f"{unlike}Starting without transfer."
     if optimizer.is_pretrained:
         start = "Starting from the pretrained model."
-    elif optimizer.prior is not None and optimizer.prior.has_scores:
-        start = "The data are unlike those of the pretrained model. Starting without transfer."
     if not tasks and has_excluded:
         return f"No past search can be used. {start}"
     if not tasks:
@@ -318,7 +320,8 @@ def _format_used_tasks(optimizer: TransferOptimizer, has_excluded: bool) -> str:
     besides = " and the pretrained model" if optimizer.is_pretrained else ""
     most = tasks[used[0]].label
     share = f"{len(used)} of " if len(used) < len(tasks) else ""
-    return f"Learning from {share}{_count_searches(len(tasks))}{besides}, most from {most}."
+    used_tasks = f"Learning from {share}{_count_searches(len(tasks))}{besides}, most from {most}."
+    return f"{unlike}{used_tasks}"
 
 
 def _count_searches(n: int) -> str:

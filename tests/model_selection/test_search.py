@@ -38,6 +38,7 @@ from sklearn.utils.fixes import parse_version
 from sktransfer import Archive, Space, TransferSearchCV, profile
 from sktransfer.exceptions import ArchiveWarning, SurrogateWarning, TransferWarning
 from sktransfer.model_selection import _history
+from sktransfer.pretrained import PretrainedModel
 from sktransfer.surrogates import GP, TaskPrior, WarmStart
 
 X, y = load_iris(return_X_y=True)
@@ -1125,6 +1126,15 @@ def test_starter_archive_is_read_where_nothing_is_predicted(monkeypatch):
         search.fit(*make_classification(80, random_state=0))
         counts[surrogate] = len(search.source_tasks_)
     assert counts["auto"] == 0 < counts["task-prior"]
+
+
+def test_unlike_data_are_reported(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(PretrainedModel, "strangeness", lambda *_: 2.0)
+    space = {"C": loguniform(1e-3, 1e3)}
+    for seed in range(2):  # without and with a past search
+        search = make_search(space, estimator=SVC(), n_iter=1, cv=2, archive=tmp_path, verbose=1)
+        search.fit(*make_classification(80, random_state=seed))
+        assert "The data are unlike those of the pretrained model." in capsys.readouterr().out
 
 
 def test_relative_archive_path_survives_change_of_directory(tmp_path, monkeypatch):
