@@ -215,7 +215,12 @@ def main() -> None:
     report = list(read_runs(packed_file(RESULTS / "peers.md")))
     cells = [(row["estimator"], row["data"]) for row in report if row["method"] == RANDOM]
     done = read_rows(options.work / "peers-runs.jsonl", FIELDS)
-    runs = [row for key, row in done.items() if key[:2] in cells and key[2] in RETURNING]
+    # Runs that were taken over from an earlier report have no configurations.
+    runs = [
+        row
+        for key, row in done.items()
+        if key[:2] in cells and key[2] in RETURNING and "params" in row
+    ]
     tried: dict[Cell, dict[str, dict]] = {}
     for estimator, data in cells:
         own = tried.setdefault((estimator, data), {})
