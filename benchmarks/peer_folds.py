@@ -208,6 +208,39 @@ def claims(found: Regrets) -> list[str]:
     return [*lines, ""]
 
 
+def make_page(known: Regrets, found: Regrets) -> str:
+    """Return the page, given regrets on the folds of the searches and on other folds."""
+    returning = [method for method in RETURNING if method in found]
+    plain = [k - 1 for k in AT]
+    lines = [
+        "# The searches and their peers on other folds",
+        "",
+        "Made by `OMP_NUM_THREADS=1 python -m benchmarks.peer_folds`.",
+        "",
+        "## How good a first trial can be",
+        "",
+        f"Targets and regret are those of [peers.md](peers.md), {len(known[RANDOM])} targets. "
+        f"*{KNOWING}* tries its {N_RANDOM} random configurations in the order of their mean score "
+        f"on {N_SPLITS} other splits of the same rows into folds.",
+        "",
+        *table(known, (methods := [RANDOM, KNOWING, GROWN]), dict.fromkeys(methods, plain)),
+        "## Regret of the returned configurations",
+        "",
+        "After k trials a search would return its best configuration. The table shows its "
+        f"normalized regret on the {N_SPLITS} other splits. 0 is the best of all configurations "
+        f"evaluated on them. {len(found[RANDOM])} targets.",
+        "",
+        *table(
+            found, [RANDOM, *returning], {RANDOM: plain} | dict.fromkeys(returning, range(len(AT)))
+        ),
+        *claims(found),
+    ]
+    notes = RESULTS / "peer_folds-notes.md"
+    if notes.exists():
+        lines += [notes.read_text().rstrip()]
+    return format_page(lines)
+
+
 def main() -> None:
     parser = make_parser(__doc__, "data", "work", "jobs")
     options = parser.parse_args()
@@ -242,40 +275,12 @@ def main() -> None:
         lambda key: (folder, list(tried[key[:2]].values()), known.get(key, {})),
     )
     truth = mean_scores(splits)
-    table_of, found = regrets([*report, *in_known_order(report, truth)]), worth(report, runs, truth)
-    returning = [method for method in RETURNING if method in found]
-    plain = [k - 1 for k in AT]
-    lines = [
-        "# The searches and their peers on other folds",
-        "",
-        "Made by `OMP_NUM_THREADS=1 python -m benchmarks.peer_folds`.",
-        "",
-        "## How good a first trial can be",
-        "",
-        f"Targets and regret are those of [peers.md](peers.md), {len(table_of[RANDOM])} targets. "
-        f"*{KNOWING}* tries its {N_RANDOM} random configurations in the order of their mean score "
-        f"on {N_SPLITS} other splits of the same rows into folds.",
-        "",
-        *table(table_of, (methods := [RANDOM, KNOWING, GROWN]), dict.fromkeys(methods, plain)),
-        "## Regret of the returned configurations",
-        "",
-        "After k trials a search would return its best configuration. The table shows its "
-        f"normalized regret on the {N_SPLITS} other splits. 0 is the best of all configurations "
-        f"evaluated on them. {len(found[RANDOM])} targets.",
-        "",
-        *table(
-            found, [RANDOM, *returning], {RANDOM: plain} | dict.fromkeys(returning, range(len(AT)))
-        ),
-        *claims(found),
-    ]
-    notes = RESULTS / "peer_folds-notes.md"
-    if notes.exists():
-        lines += [notes.read_text().rstrip()]
-    PAGE.write_text(format_page(lines))
+    text = make_page(regrets([*report, *in_known_order(report, truth)]), worth(report, runs, truth))
+    PAGE.write_text(text)
     # The scores are in the order of the random configurations, then of the returned ones.
     rows = [{**row, "scores": [round(s, 6) for s in row["scores"].values()]} for row in splits]
     write_runs(rows, packed_file(PAGE))
-    print("\n".join(lines))
+    print(text)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def run_in_batches(
 def run_asynchronously(proposer: Proposer, evaluator: Evaluator, evaluate: Evaluate) -> None:
     """Propose a candidate as soon as a worker is free, given the results known by then.
 
-    scikit-learn is told of candidates in the order in which they end.
+    scikit-learn gets candidates in the order in which they end.
     """
     started: dict[Started, Proposal] = {}
     while True:

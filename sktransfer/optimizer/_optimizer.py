@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from sktransfer.dataset import TARGET_KINDS, DatasetProfile, MatrixLike, TargetLike, profile
+from sktransfer.dataset import DatasetProfile, MatrixLike, TargetLike
 from sktransfer.optimizer._acquisition import AcquisitionModel
 from sktransfer.optimizer._arguments import (
     RandomState,
@@ -43,6 +43,7 @@ from sktransfer.optimizer._proposal import Proposal, Suggestion
 from sktransfer.optimizer._score_prior import find_embedding, find_score_prior
 from sktransfer.optimizer._suggestions import (
     find_sources,
+    profile_like,
     suggest_defaults,
     suggest_from_past,
 )
@@ -265,7 +266,7 @@ class TransferOptimizer:
         n = check_count(n)
         if not self.is_fitted:
             self.fit_surrogate()
-        data = self.profile if X is None else profile(X, y, keep="sample", kind=self._target_kind)
+        data = self.profile if X is None else profile_like(self.profile, X, y)
         n, restarted = min(n, self.space.size or n), self._restart(data, self.surrogate)
         sources = find_sources([task.id for task in self.tasks], restarted.similarity())
         names = {task.id: task.name for task in self.tasks}
@@ -279,13 +280,8 @@ class TransferOptimizer:
             return [
                 replace(each, mean=self._sign * each.mean, names=labels) for each in suggestions
             ]
-        fallback = self._restart(data, make_surrogate("gp"))  # fills the space
-        return suggest_defaults(defaults, fallback.ask(n), n)
-
-    @property
-    def _target_kind(self) -> str | None:
-        kind = None if self.profile is None else self.profile.kind
-        return kind if kind in TARGET_KINDS else None
+        # Without trials, a plain process fills the space.
+        return suggest_defaults(defaults, self._restart(data, make_surrogate("gp")).ask(n), n)
 
     def _restart(self, profile: DatasetProfile | None, surrogate: Surrogate) -> TransferOptimizer:
         """This optimizer before its first trial, on other data, with a fitted surrogate."""

@@ -8,11 +8,18 @@ from typing import Any
 
 import numpy as np
 
+from sktransfer.dataset import TARGET_KINDS, DatasetProfile, MatrixLike, TargetLike, profile
 from sktransfer.optimizer._pool import Params
 from sktransfer.optimizer._proposal import Proposal, Suggestion
 
 MIN_SIMILARITY = 0.05  # past tasks below it do not count as similar
 MAX_SOURCES = 10  # past tasks that a suggestion names
+
+
+def profile_like(known: DatasetProfile | None, X: MatrixLike, y: TargetLike) -> DatasetProfile:
+    """The profile of new data, with the kind of target that is known."""
+    kind = known.kind if known is not None and known.kind in TARGET_KINDS else None
+    return profile(X, y, keep="sample", kind=kind)
 
 
 def find_sources(task_ids: Sequence[str], similarity: np.ndarray | None) -> list[tuple[str, float]]:
