@@ -308,7 +308,7 @@ def report(measured: dict[str, float]) -> str:
     lines = [
         "# Limits on run time",
         "",
-        "Made by `python -m benchmarks.speed`.",
+        "Made by `OMP_NUM_THREADS=1 python -m benchmarks.speed`.",
         "",
         "× is a ratio to a reference in the same run: both are measured several times, in turn, "
         "and the fastest runs count. `import sktransfer` is lazy, so `from sktransfer import "
