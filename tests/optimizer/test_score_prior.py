@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import loguniform, randint
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import RandomForestClassifier
@@ -230,10 +231,21 @@ def test_damaged_arrays_of_what_predictions_miss_warn(arrays, tmp_path, data, na
         (np.random.default_rng(0).normal(size=(10, 3)), np.arange(10) % 2),
         (np.where(np.random.default_rng(0).random((60, 4)) < 0.3, np.nan, 1.0), np.arange(60) % 3),
         (["some words", "other words"] * 30, ["a", "b"] * 30),
+        (sparse.random(60, 30, density=0.2, format="csr", random_state=0), np.arange(60) % 2),
         (np.random.default_rng(0).normal(size=(50, 3)), np.zeros(50, dtype=int)),
         (1e9 * np.random.default_rng(0).normal(size=(60, 200)) ** 9, np.arange(60) % 20),
+        (np.random.default_rng(0).normal(size=(10**6, 3)), np.arange(10**6) % 2),
     ],
-    ids=["one column", "ten rows", "missing cells", "text", "one class", "unlike any other"],
+    ids=[
+        "one column",
+        "ten rows",
+        "missing cells",
+        "text",
+        "sparse",
+        "one class",
+        "large numbers",
+        "a million rows",
+    ],
 )
 def test_odd_data_get_a_proposal(X, y):
     space = Space.parse({"max_depth": randint(1, 20)}, DecisionTreeClassifier())
